@@ -1,0 +1,62 @@
+# Two commands matter: `make demo` shows what Elea does, `make test` proves it. Both start from nothing but Python.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+COMPILED := build/compiled
+FUZZ_RUNS ?= 500000
+
+.PHONY: demo test test-python test-compiled lint bench fuzz generate compiled clean
+
+demo: $(VENV)/.elea
+	$(BIN)/elea demo
+
+test: lint test-python test-compiled
+
+test-python: $(VENV)/.test
+	$(BIN)/python -m pytest -n 2 -q
+	$(BIN)/python -m tests.vectors
+
+# The same suite once more, with the codecs as machine code where a C compiler is at hand.
+test-compiled: $(VENV)/.test compiled
+	PYTHONPATH=$(COMPILED) $(BIN)/python -m tests.compiled $(COMPILED)
+	PYTHONPATH=$(COMPILED) $(BIN)/python -m pytest -n 2 -q tests/unit/wire tests/unit/notation tests/property tests/vectors
+
+lint: $(VENV)/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/.test compiled
+	$(BIN)/python -m bench.wire --compiled $(COMPILED)
+
+fuzz: $(VENV)/.fuzz
+	$(BIN)/python -m tests.fuzz --runs $(FUZZ_RUNS)
+
+generate: $(VENV)/.elea
+	$(BIN)/python -m elea.notation.generate
+
+compiled: $(COMPILED)/.done
+
+$(COMPILED)/.done: $(VENV)/.test $(shell find src -name '*.py' -o -name '*.zn') pyproject.toml setup.py
+	rm -rf $(COMPILED)
+	$(BIN)/pip install --quiet --no-deps --target $(COMPILED) .
+	touch $@
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+
+$(VENV)/.elea: $(VENV)/bin/python pyproject.toml setup.py
+	ELEA_COMPILE=0 $(BIN)/pip install --quiet --editable .
+	touch $@
+
+$(VENV)/.test: $(VENV)/.elea
+	ELEA_COMPILE=0 $(BIN)/pip install --quiet --editable '.[test,lint]'
+	touch $@
+
+$(VENV)/.fuzz: $(VENV)/.test
+	ELEA_COMPILE=0 $(BIN)/pip install --quiet --editable '.[fuzz]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) build dist src/*.egg-info

@@ -1,0 +1,64 @@
+"""How the command speaks to people: colours on terminals, errors that say what to try.
+
+Colours are those every terminal has, so that the user's own theme applies. `NO_COLOR` is obeyed.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from typing import Final, TextIO
+
+__all__ = ["CliError", "Style", "print_error"]
+
+CODES: Final = {
+    "bold": "1",
+    "dim": "2",
+    "red": "31",
+    "green": "32",
+    "yellow": "33",
+    "blue": "34",
+    "magenta": "35",
+    "cyan": "36",
+}
+
+
+class CliError(Exception):
+    """Ends the command with `status`; `hint` is what to try instead."""
+
+    def __init__(self, problem: str, hint: str, status: int = 1) -> None:
+        super().__init__(problem)
+        self.hint = hint
+        self.status = status
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """Paints text, or leaves it alone.
+
+    >>> Style(on=True).paint("key", "cyan", "bold")
+    '\\x1b[36;1mkey\\x1b[0m'
+    """
+
+    on: bool = False
+
+    @staticmethod
+    def for_stream(stream: TextIO, choice: str = "auto") -> Style:
+        """The style for output to `stream` under `--color CHOICE`."""
+        if choice != "auto":
+            return Style(choice == "always")
+        plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
+        return Style(not plain and stream.isatty())
+
+    def paint(self, text: str, *names: str) -> str:
+        """`text` in the colours and weights named."""
+        if not self.on or not text:
+            return text
+        return f"\x1b[{';'.join(CODES[name] for name in names)}m{text}\x1b[0m"
+
+
+def print_error(problem: str, hint: str, style: Style) -> None:
+    """A problem on the error stream, and as last line what to try."""
+    print(style.paint(problem, "red"), file=sys.stderr)
+    print(f"{style.paint('try:', 'bold')} {hint}", file=sys.stderr)

@@ -1,0 +1,394 @@
+"""Every exception Elea raises, in one tree.
+
+    EleaError
+      ProtocolError(reason)          LocalProtocolError (EncodeError) · RemoteProtocolError
+        DecodeError(dialect, at)     Truncated · Oversize (FrameTooLarge) · Malformed (…) · UnknownMandatoryExtension
+        RuleBroken(rule, reaction)
+      SessionError                   SessionRefused(reason) · SessionClosed(reason) · LeaseExpired
+      DeclarationRejected(id, status)
+      InvalidKeyExpr · InvalidResource · InvalidSelector · InvalidPredicate(column)        all ValueError
+      OperationTimeout(TimeoutError) · Congested · LimitReached(name, limit)
+      StoreError                     StoreFull · StoreCorrupt(segment, position) · StoreReadOnly
+      AccessError                    AuthenticationFailed · AccessDenied(action, key)
+      ConfigError(path, problem, hint)
+      NotationError(line, column)
+
+An exception carries its data as attributes; its text says what happened, the value, the limit and what to do.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+__all__ = [
+    "AccessDenied",
+    "AccessError",
+    "AuthenticationFailed",
+    "BadEnum",
+    "BadText",
+    "ConfigError",
+    "Congested",
+    "ConstraintViolated",
+    "DeclarationRejected",
+    "DecodeError",
+    "EleaError",
+    "EncodeError",
+    "FrameTooLarge",
+    "InvalidKeyExpr",
+    "InvalidPredicate",
+    "InvalidResource",
+    "InvalidSelector",
+    "LeaseExpired",
+    "LimitReached",
+    "LocalProtocolError",
+    "Malformed",
+    "MarkerOrder",
+    "MarkerTarget",
+    "NaturalOverflow",
+    "NotationError",
+    "OperationTimeout",
+    "Oversize",
+    "PaddedNatural",
+    "ProtocolError",
+    "RemoteProtocolError",
+    "ReservedMessage",
+    "RuleBroken",
+    "SessionClosed",
+    "SessionError",
+    "SessionRefused",
+    "StoreCorrupt",
+    "StoreError",
+    "StoreFull",
+    "StoreReadOnly",
+    "TrailingBytes",
+    "Truncated",
+    "UnknownDeclaration",
+    "UnknownMandatoryExtension",
+    "UnknownMessage",
+]
+
+
+class EleaError(Exception):
+    """The root: `except EleaError` catches everything Elea raises on purpose."""
+
+
+# -- protocol -----------------------------------------------------------------------------------------------------
+
+
+class ProtocolError(EleaError):
+    """Somebody broke the protocol; `close_reason` is what a session says when it ends because of it."""
+
+    close_reason: ClassVar[int] = 255
+
+
+class LocalProtocolError(ProtocolError):
+    """This program asked for something the protocol forbids."""
+
+
+class RemoteProtocolError(ProtocolError):
+    """The other node sent something the protocol forbids."""
+
+
+class EncodeError(LocalProtocolError):
+    """A message value cannot be written: `what` names the field, `problem` says why."""
+
+    def __init__(self, what: str, problem: str) -> None:
+        super().__init__(f"cannot encode {what}: {problem}")
+        self.what = what
+        self.problem = problem
+
+
+class DecodeError(RemoteProtocolError):
+    """Bytes that are not a message. `code` is the class name used by tools and vectors, `at` the octet offset."""
+
+    code: ClassVar[str] = "MALFORMED"
+
+    def __init__(self, dialect: str, at: int, problem: str) -> None:
+        super().__init__(f"{dialect}: {problem} at octet {at}")
+        self.dialect = dialect
+        self.at = at
+        self.problem = problem
+
+    def moved(self, by: int) -> DecodeError:
+        """The same error seen from an enclosing buffer in which ours starts at `by`."""
+        self.at += by
+        self.args = (f"{self.dialect}: {self.problem} at octet {self.at}",)
+        return self
+
+
+class Truncated(DecodeError):
+    """The octets end before the message does."""
+
+    code = "TRUNCATED"
+
+    def __init__(self, dialect: str, at: int, need: int = 1, have: int = 0) -> None:
+        super().__init__(dialect, at, f"{need} more octets needed, {have} left")
+        self.need = need
+        self.have = have
+
+
+class Oversize(DecodeError):
+    """A size that is legal in form but above a limit of this node."""
+
+    code = "OVERSIZE"
+
+    def __init__(self, dialect: str, at: int, what: str, size: int, limit: int) -> None:
+        super().__init__(dialect, at, f"{what} of {size} is above the limit of {limit}")
+        self.what = what
+        self.size = size
+        self.limit = limit
+
+
+class FrameTooLarge(Oversize):
+    """A frame larger than the link's MTU."""
+
+    code = "FRAME_TOO_LARGE"
+
+
+class Malformed(DecodeError):
+    """Bytes that no message has."""
+
+
+class NaturalOverflow(Malformed):
+    """A variable-length number above the bound of its field."""
+
+    code = "VLE_OVERFLOW"
+
+
+class PaddedNatural(Malformed):
+    """A variable-length number with needless octets, where the dialect refuses them."""
+
+    code = "VLE_NONCANONICAL"
+
+
+class UnknownMessage(Malformed):
+    """A message id nobody has assigned."""
+
+    code = "UNKNOWN_MESSAGE"
+
+
+class ReservedMessage(Malformed):
+    """A message id that has a name but no body, so its length is unknown."""
+
+    code = "RESERVED_MESSAGE"
+
+
+class UnknownDeclaration(Malformed):
+    """A declaration id nobody has assigned."""
+
+    code = "UNKNOWN_DECLARATION"
+
+
+class BadEnum(Malformed):
+    """A number that is no symbol of its enumeration."""
+
+    code = "BAD_ENUM"
+
+
+class ConstraintViolated(Malformed):
+    """A value or length outside the range its definition gives."""
+
+    code = "CONSTRAINT"
+
+
+class TrailingBytes(Malformed):
+    """One message was expected and octets are left over."""
+
+    code = "TRAILING"
+
+
+class MarkerOrder(Malformed):
+    """Markers of a message repeated or in the wrong order."""
+
+    code = "MARKER_ORDER"
+
+
+class MarkerTarget(Malformed):
+    """A marker in front of a message it cannot decorate."""
+
+    code = "MARKER_TARGET"
+
+
+class BadText(Malformed):
+    """Octets that should be text and are not UTF-8."""
+
+    code = "BAD_TEXT"
+
+
+class UnknownMandatoryExtension(DecodeError):
+    """An extension we do not know and must not ignore."""
+
+    code = "UNKNOWN_EXTENSION"
+
+    def __init__(self, dialect: str, at: int, header: int) -> None:
+        super().__init__(dialect, at, f"unknown mandatory extension {header:#04x}")
+        self.header = header
+
+
+class RuleBroken(RemoteProtocolError):
+    """A well-formed message that breaks a rule of its session.
+
+    `rule` is the name of the rule, `reaction` what the protocol prescribes: `result-N`, `close-N` or `ignore`.
+    """
+
+    def __init__(self, rule: str, reaction: str, problem: str) -> None:
+        super().__init__(f"{rule}: {problem}")
+        self.rule = rule
+        self.reaction = reaction
+        self.problem = problem
+
+
+# -- sessions -----------------------------------------------------------------------------------------------------
+
+
+class SessionError(EleaError):
+    """A session could not be opened or did not last."""
+
+
+class SessionRefused(SessionError):
+    """The other node refused the session; `reason` is its close reason."""
+
+    def __init__(self, reason: int, text: str = "") -> None:
+        super().__init__(text or f"session refused with reason {reason}")
+        self.reason = reason
+
+
+class SessionClosed(SessionError):
+    """The session has ended; `reason` is the close reason."""
+
+    def __init__(self, reason: int = 0, text: str = "") -> None:
+        super().__init__(text or f"session closed with reason {reason}")
+        self.reason = reason
+
+
+class LeaseExpired(SessionClosed):
+    """The other node was silent for its whole lease."""
+
+
+class DeclarationRejected(EleaError):
+    """The other node rejected a declaration."""
+
+    def __init__(self, id: int, status: int) -> None:
+        super().__init__(f"declaration of {id} rejected with status {status}")
+        self.id = id
+        self.status = status
+
+
+# -- values -------------------------------------------------------------------------------------------------------
+
+
+class InvalidKeyExpr(EleaError, ValueError):
+    """Text that is not a key expression."""
+
+    def __init__(self, text: str, problem: str, hint: str = "") -> None:
+        super().__init__(f"invalid key expression {text!r}: {problem}" + (f"; {hint}" if hint else ""))
+        self.text = text
+        self.problem = problem
+        self.hint = hint
+
+
+class InvalidResource(EleaError, ValueError):
+    """Text that is not a resource of the early dialects."""
+
+    def __init__(self, text: str, problem: str) -> None:
+        super().__init__(f"invalid resource {text!r}: {problem}")
+        self.text = text
+        self.problem = problem
+
+
+class InvalidSelector(EleaError, ValueError):
+    """Text that is not a selector."""
+
+    def __init__(self, text: str, problem: str) -> None:
+        super().__init__(f"invalid selector {text!r}: {problem}")
+        self.text = text
+        self.problem = problem
+
+
+class InvalidPredicate(EleaError, ValueError):
+    """Text that is not a predicate; `column` is where, from 1."""
+
+    def __init__(self, text: str, column: int, problem: str) -> None:
+        super().__init__(f"invalid predicate {text!r}: {problem} at column {column}")
+        self.text = text
+        self.column = column
+        self.problem = problem
+
+
+# -- operations ---------------------------------------------------------------------------------------------------
+
+
+class OperationTimeout(EleaError, TimeoutError):
+    """The operation did not finish in the time given."""
+
+
+class Congested(EleaError):
+    """A queue was full and its rule says to refuse."""
+
+
+class LimitReached(EleaError):
+    """A named limit of this node stops the operation; see `elea.model.limits`."""
+
+    def __init__(self, name: str, limit: int) -> None:
+        super().__init__(f"limit {name} of {limit} reached")
+        self.name = name
+        self.limit = limit
+
+
+class StoreError(EleaError):
+    """The durability service could not do its work."""
+
+
+class StoreFull(StoreError):
+    """No room on disk; nothing was acknowledged."""
+
+
+class StoreCorrupt(StoreError):
+    """A segment is damaged at a position."""
+
+    def __init__(self, segment: str, position: int) -> None:
+        super().__init__(f"segment {segment} is damaged at position {position}; run `elea store verify`")
+        self.segment = segment
+        self.position = position
+
+
+class StoreReadOnly(StoreError):
+    """The store has stopped taking samples."""
+
+
+class AccessError(EleaError):
+    """Not allowed."""
+
+
+class AuthenticationFailed(AccessError):
+    """The credentials were not accepted."""
+
+
+class AccessDenied(AccessError):
+    """An access rule forbids `action` on `key`."""
+
+    def __init__(self, action: str, key: str) -> None:
+        super().__init__(f"access rules forbid {action} on {key}")
+        self.action = action
+        self.key = key
+
+
+class ConfigError(EleaError):
+    """A configuration entry is wrong: `path` names it, `hint` says what to do."""
+
+    def __init__(self, path: str, problem: str, hint: str = "") -> None:
+        super().__init__(f"{path}: {problem}" + (f"; {hint}" if hint else ""))
+        self.path = path
+        self.problem = problem
+        self.hint = hint
+
+
+class NotationError(EleaError):
+    """A definition file is wrong at a line and column, both from 1."""
+
+    def __init__(self, source: str, line: int, column: int, problem: str) -> None:
+        super().__init__(f"{source}:{line}:{column}: {problem}")
+        self.source = source
+        self.line = line
+        self.column = column
+        self.problem = problem

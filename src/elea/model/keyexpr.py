@@ -1,0 +1,335 @@
+"""Key expressions of Zenoh 1.x: what is one, its canonical form, and how two of them relate.
+
+A key expression is a text of chunks parted by `/`. `*` stands for one chunk, `**` for any number of chunks,
+`$*` for any run of characters within a chunk; a chunk that starts with `@` is verbatim, matched only by
+itself. A text is valid only in canonical form, of which every set has at most one. The early grammar is
+`elea.model.resource`. Spec: zenoh-1.md section 11.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import IntEnum
+from typing import Final
+
+from elea.model.errors import InvalidKeyExpr
+from elea.model.globs import compile_chunks, glob_covers, globs_intersect
+from elea.model.globsearch import find_witness
+from elea.model.limits import KEY_EXPR_BYTES
+
+__all__ = [
+    "KeyExpr",
+    "SetIntersectionLevel",
+    "canonize",
+    "check",
+    "chunks_intersect",
+    "includes",
+    "intersects",
+    "witness",
+]
+
+_NEEDS_A_LOOK: Final = re.compile(r"[*$?#]|//|\A/|/\Z|\A\Z")
+_DOLLARS: Final = re.compile(r"(?:\$\*){2,}")
+
+
+class SetIntersectionLevel(IntEnum):
+    """How two sets of keys relate; each level implies those below it."""
+
+    DISJOINT = 0
+    INTERSECTS = 1
+    INCLUDES = 2
+    EQUALS = 3
+
+
+# -- texts ---------------------------------------------------------------------------------------------------
+
+
+def check(text: str) -> None:
+    """Accept a key expression in canonical form.
+
+    Raises:
+        InvalidKeyExpr: with what is wrong, the chunk where it is, and how to write it.
+    """
+    if len(text) * 4 > KEY_EXPR_BYTES or not text.isascii():
+        _check_size(text)
+    if _NEEDS_A_LOOK.search(text) is None:
+        return
+    previous = ""
+    for number, chunk in enumerate(text.split("/"), start=1):
+        problem, hint = _chunk_problem(chunk, previous)
+        if problem:
+            raise InvalidKeyExpr(_shortened(text), f"chunk {number} {_shortened(chunk)!r}: {problem}", hint)
+        previous = chunk
+
+
+def canonize(text: str) -> str:
+    """The canonical form of a text that is valid but for the order and repetition of its wildcards.
+
+    >>> canonize("a/**/*/**/b$*$*")
+    'a/*/**/b$*'
+    """
+    chunks: list[str] = []
+    any_chunks = False
+    for chunk in _DOLLARS.sub("$*", text).split("/"):
+        if chunk == "**":
+            any_chunks = True
+            continue
+        if chunk == "$*":
+            chunk = "*"
+        if any_chunks and chunk != "*":  # `**` goes behind every `*` next to it
+            chunks.append("**")
+            any_chunks = False
+        chunks.append(chunk)
+    if any_chunks:
+        chunks.append("**")
+    canonical = "/".join(chunks)
+    check(canonical)
+    return canonical
+
+
+def _check_size(text: str) -> None:
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:
+        raise InvalidKeyExpr(_shortened(text), "half of a surrogate pair is no text") from None
+    if size > KEY_EXPR_BYTES:
+        problem = f"{size} octets in UTF-8 are above the limit of {KEY_EXPR_BYTES}"
+        raise InvalidKeyExpr(_shortened(text), problem, "use a shorter key")
+
+
+def _chunk_problem(chunk: str, previous: str) -> tuple[str, str]:
+    """What is wrong with a chunk and what to do about it, or two empty texts."""
+    if not chunk:
+        return "empty chunk", "remove the leading, trailing or doubled '/'"
+    if chunk in ("*", "**"):
+        return _order_problem(chunk, previous)
+    if "#" in chunk or "?" in chunk:
+        return (
+            "'#' and '?' are forbidden",
+            "a '?' starts the parameters of a selector, which is no key expression",
+        )
+    if chunk == "$*":
+        return "'$*' alone is not canonical", "write '*'"
+    if "$*$" in chunk:
+        return "'$*' is followed by '$'", "write '$*' once"
+    plain = chunk.replace("$*", "")
+    if "*" in plain:
+        return "'*' is not a whole chunk", "write '$*' for a run of characters within a chunk"
+    if "$" in plain:
+        return "'$' is allowed only in '$*'", ""
+    return "", ""
+
+
+def _order_problem(chunk: str, previous: str) -> tuple[str, str]:
+    if previous == "**":
+        return (
+            f"'**/{chunk}' is not canonical",
+            f"write '{'**' if chunk == '**' else '*/**'}', or use autocanonize",
+        )
+    return "", ""
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 200 else f"{text[:100]}…{text[-80:]}"
+
+
+# -- sets of keys --------------------------------------------------------------------------------------------
+
+
+def intersects(a: str, b: str) -> bool:
+    """Whether some key belongs to both of two valid key expressions."""
+    if a == b:
+        return True
+    if "*" not in a and "*" not in b:
+        return False
+    x, y = a.split("/"), b.split("/")
+    # Chunks before the first `**` and behind the last one meet one by one, which decides most pairs without
+    # the engine.
+    low, high = 0, 0
+    shorter = min(len(x), len(y))
+    while low < shorter and x[low] != "**" and y[low] != "**":
+        if not chunks_intersect(x[low], y[low]):
+            return False
+        low += 1
+    while high < shorter - low and x[-1 - high] != "**" and y[-1 - high] != "**":
+        if not chunks_intersect(x[-1 - high], y[-1 - high]):
+            return False
+        high += 1
+    x, y = x[low : len(x) - high], y[low : len(y) - high]
+    if not x or not y:
+        return (x or y) in ([], ["**"])
+    if x == ["**"] or y == ["**"]:
+        return not (_has_verbatim(x) or _has_verbatim(y))
+    return globs_intersect(compile_chunks("/".join(x)), compile_chunks("/".join(y)))
+
+
+def includes(a: str, b: str) -> bool:
+    """Whether every key of `b` belongs to `a`, both valid; never yes in error, but sometimes no.
+
+    Spec: as in eclipse-zenoh, a `*` of `a` is not compared with a `**` of `b`, so that `*/**` does not
+    include `**/b` although each of its keys has a chunk. `Pattern.missing` compares the sets themselves.
+    """
+    if a == b:
+        return True
+    if "*" not in a:
+        return False
+    x, y = a.split("/"), b.split("/")
+    low, high = 0, 0
+    shorter = min(len(x), len(y))
+    while low < shorter and x[low] != "**":
+        if not _chunk_includes(x[low], y[low]):
+            return False
+        low += 1
+    while high < shorter - low and x[-1 - high] != "**":
+        if not _chunk_includes(x[-1 - high], y[-1 - high]):
+            return False
+        high += 1
+    x, y = x[low : len(x) - high], y[low : len(y) - high]
+    if not x:
+        return not y
+    if x == ["**"]:
+        return not _has_verbatim(y)
+    if not y:
+        return False
+    return glob_covers(compile_chunks("/".join(x)), compile_chunks("/".join(y)))
+
+
+def witness(a: str, b: str) -> str | None:
+    """A shortest key that belongs to both of two valid key expressions, or `None` if they are disjoint.
+
+    >>> witness("a/*/c", "**/b$*/c")
+    'a/b/c'
+    """
+    return find_witness(compile_chunks(a), compile_chunks(b))
+
+
+def _has_verbatim(chunks: list[str]) -> bool:
+    return any(chunk[0] == "@" for chunk in chunks)
+
+
+def chunks_intersect(p: str, q: str) -> bool:
+    """Whether some chunk belongs to both of two chunks other than `**`."""
+    if p == q:
+        return True
+    if p[0] == "@" or q[0] == "@":
+        return False
+    if p == "*" or q == "*":
+        return True
+    if "$" not in p:
+        return "$" in q and _dollar_includes(q, p)
+    if "$" not in q:
+        return _dollar_includes(p, q)
+    # Each has a `$*`, which can hold all that the other asks for between its ends: only the ends can
+    # disagree.
+    start, _, _ = p.partition("$*")
+    other_start, _, _ = q.partition("$*")
+    _, _, end = p.rpartition("$*")
+    _, _, other_end = q.rpartition("$*")
+    starts_agree = start.startswith(other_start) or other_start.startswith(start)
+    return starts_agree and (end.endswith(other_end) or other_end.endswith(end))
+
+
+def _chunk_includes(p: str, q: str) -> bool:
+    if p == q:
+        return True
+    if p[0] == "@" or q[0] == "@" or q == "**":
+        return False
+    return p == "*" or ("$" in p and q != "*" and _dollar_includes(p, q))
+
+
+def _dollar_includes(pattern: str, chunk: str) -> bool:
+    """Whether the fixed parts of a `$*` pattern are found in order in the chunk, the ends at its ends.
+
+    The first place found for each part is the best one. A `$*` of the chunk itself is never part of a find,
+    because fixed parts contain no `$`.
+    """
+    first, *middle, last = pattern.split("$*")
+    at, end = len(first), len(chunk) - len(last)
+    if at > end or not chunk.startswith(first) or not chunk.endswith(last):
+        return False
+    for part in middle:
+        at = chunk.find(part, at, end)
+        if at < 0:
+            return False
+        at += len(part)
+    return True
+
+
+# -- the value -----------------------------------------------------------------------------------------------
+
+
+class KeyExpr:
+    """A set of keys; equal to, and hashed like, its text.
+
+    >>> KeyExpr("home/*/temp").includes("home/kitchen/temp")
+    True
+    >>> KeyExpr("home") / "kitchen" == "home/kitchen"
+    True
+    """
+
+    __slots__ = ("_text",)
+    _text: str
+
+    def __init__(self, key_expr: str) -> None:
+        check(key_expr)
+        self._text = key_expr
+
+    @classmethod
+    def autocanonize(cls, key_expr: str) -> KeyExpr:
+        """Canonize the text before taking it."""
+        return cls(canonize(key_expr))
+
+    def intersects(self, other: KeyExpr | str) -> bool:
+        """Whether some key belongs to both."""
+        return intersects(self._text, _text_of(other))
+
+    def includes(self, other: KeyExpr | str) -> bool:
+        """Whether every key of the other belongs to this one."""
+        return includes(self._text, _text_of(other))
+
+    def relation_to(self, other: KeyExpr | str) -> SetIntersectionLevel:
+        """How this one relates to the other; INCLUDES means that this one is the larger."""
+        return _relation(self._text, _text_of(other))
+
+    def join(self, other: str) -> KeyExpr:
+        """Both with a `/` between them, canonized."""
+        return KeyExpr.autocanonize(f"{self._text}/{other}")
+
+    def concat(self, other: str) -> KeyExpr:
+        """The other text put straight behind this one, which must give a canonical text; prefer `join`."""
+        if self._text.endswith("*") and other.startswith("*"):
+            # Two `*` put together would become a `**` that neither text has.
+            raise InvalidKeyExpr(self._text + other, "'*' behind '*' changes what both mean", "use join")
+        return KeyExpr(self._text + other)
+
+    def __truediv__(self, other: str) -> KeyExpr:
+        return self.join(other)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, KeyExpr):
+            return self._text == other._text
+        return self._text == other if isinstance(other, str) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
+    def __str__(self) -> str:
+        return self._text
+
+    def __repr__(self) -> str:
+        return f"KeyExpr({self._text!r})"
+
+
+def _text_of(key_expr: KeyExpr | str) -> str:
+    if isinstance(key_expr, str):
+        check(key_expr)
+        return key_expr
+    return str(key_expr)
+
+
+def _relation(a: str, b: str) -> SetIntersectionLevel:
+    if a == b:
+        return SetIntersectionLevel.EQUALS
+    if includes(a, b):
+        return SetIntersectionLevel.INCLUDES
+    return SetIntersectionLevel.INTERSECTS if intersects(a, b) else SetIntersectionLevel.DISJOINT

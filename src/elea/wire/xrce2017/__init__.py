@@ -1,0 +1,1 @@
+"""The dialect `xrce2017`: definitions, message values, codec."""

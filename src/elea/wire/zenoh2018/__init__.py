@@ -1,0 +1,1 @@
+"""The dialect `zenoh2018`: definitions, message values, codec."""

@@ -1,0 +1,13 @@
+"""Settings of every property test: no deadline, as the machines differ; the same examples each time in CI."""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+COMMON = {"deadline": None, "suppress_health_check": (HealthCheck.too_slow, HealthCheck.data_too_large)}
+
+settings.register_profile("dev", max_examples=100, **COMMON)  # type: ignore[arg-type]
+settings.register_profile("ci", max_examples=100, derandomize=True, **COMMON)  # type: ignore[arg-type]
+settings.load_profile("ci" if os.environ.get("CI") == "true" else "dev")

@@ -1,0 +1,95 @@
+"""The layer rule: dependencies point down only, and pure layers import nothing impure."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import elea
+
+ROOT = Path(elea.__path__[0])
+
+ALLOWED = {
+    "model": set(),
+    "notation": {"model"},
+    "wire": {"model", "notation"},
+    "protocol": {"model", "notation", "wire"},
+    "space": {"model", "notation", "wire", "protocol"},
+    "store": {"model", "wire"},
+    "columnar": {"model", "wire"},
+    "io": {"model", "notation", "wire", "protocol", "space"},
+    "broker": {"model", "notation", "wire", "protocol", "space", "store", "columnar", "io"},
+    "api": {"model", "notation", "wire", "protocol", "space", "store", "columnar", "io", "broker"},
+}
+EVERYTHING_BELOW = set(ALLOWED)
+DOORS = {"aio", "uprotocol", "dds", "spark", "cli", "console"}
+
+BELOW_IO = ("model", "notation", "wire", "protocol", "space")
+BANNED = {"asyncio", "socket", "ssl", "time", "random", "os", "threading", "pyspark"}
+COMMAND_LINE_DOORS = {"dds", "uprotocol", "spark"}
+"""What the command line may reach besides the layers: it is the door through which people try the others."""
+
+
+def modules() -> list[Path]:
+    return sorted(ROOT.rglob("*.py"))
+
+
+def layer_of(path: Path) -> str:
+    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+
+
+def imports(path: Path) -> set[str]:
+    """Every module a file imports, wherever in the file."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path} imports relatively"
+            found.add(node.module or "")
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def layers_imported(path: Path) -> set[str]:
+    known = EVERYTHING_BELOW | DOORS
+    return {parts[1] for name in imports(path) if (parts := name.split("."))[0] == "elea" and len(parts) > 1} & known
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_dependencies_point_down(path: Path) -> None:
+    layer = layer_of(path)
+    if layer in ("__init__", "__main__"):
+        return
+    allowed = ALLOWED.get(layer, EVERYTHING_BELOW) | {layer}
+    if layer == "cli":
+        allowed = allowed | COMMAND_LINE_DOORS
+
+    assert layers_imported(path) <= allowed
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in modules() if layer_of(path) in BELOW_IO],
+    ids=lambda path: str(path.relative_to(ROOT)),
+)
+def test_pure_layers_import_nothing_impure(path: Path) -> None:
+    roots = {name.split(".")[0] for name in imports(path)}
+
+    assert roots & BANNED == set()
+
+
+def test_every_package_is_a_known_layer() -> None:
+    packages = {path.name for path in ROOT.iterdir() if path.is_dir() and path.name != "__pycache__"}
+
+    assert packages <= set(ALLOWED) | DOORS
+
+
+def test_a_codec_is_imported_without_the_notation() -> None:
+    """A client pays for its codec only: not for the parser, the JSON form or the dissection."""
+    codec = ROOT / "wire" / "zenoh1" / "codec.py"
+
+    assert not any(name.startswith("elea.notation") for name in imports(codec))
+    assert layers_imported(ROOT / "wire" / "__init__.py") <= {"wire"}

@@ -1,0 +1,102 @@
+"""From a vector file to its cases: the kind is told by the shape of what the file holds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from tests.vectors.cases import Case, Json, Record
+from tests.vectors.octets import malformed_case, valid_case, zenoh1_case
+from tests.vectors.semantics import semantics_case
+from tests.vectors.values import keyexpr_cases, linkstate_cases, partition_cases, primitive_cases
+
+__all__ = ["cases_of"]
+
+ListKind = Callable[[list[Record], int], Case]
+DictKind = Callable[[Record], Iterator[Case]]
+
+# A member that only this kind has -> the kind. The first that fits counts.
+LIST_KINDS: tuple[tuple[frozenset[str], ListKind], ...] = (
+    (frozenset({"category", "input", "expected"}), semantics_case),
+    (frozenset({"hex", "error"}), malformed_case),
+    (frozenset({"unit", "hex", "decoded", "dialect"}), valid_case),
+    (frozenset({"hex", "decoded"}), zenoh1_case),
+    (frozenset({"hex_head", "decoded"}), zenoh1_case),
+)
+
+DICT_KINDS: tuple[tuple[frozenset[str], DictKind], ...] = (
+    (frozenset({"valid", "autocanonize", "pairs"}), keyexpr_cases),
+    (frozenset({"vle", "initial_sn"}), primitive_cases),
+    (frozenset({"edges", "rings"}), linkstate_cases),
+)
+
+PARTITION = frozenset({"partition", "topic", "durability", "resource"})
+
+# Members that tell a kind of later work, and what it waits for.
+LATER: tuple[tuple[frozenset[str], str], ...] = (
+    (frozenset({"sent_network_message_hex"}), "router behaviour: needs a running node"),
+    (frozenset({"expression"}), "DDS filter expressions: predicates are later work"),
+    (frozenset({"type", "value", "hex"}), "CDR data: the DDS door is later work"),
+    (frozenset({"attributes", "protobuf"}), "uProtocol attributes: that door is later work"),
+    (frozenset({"request", "response"}), "uProtocol remote calls: that door is later work"),
+    (frozenset({"ttl", "expired"}), "uProtocol time to live: that door is later work"),
+    (frozenset({"msb", "lsb"}), "uProtocol identifiers: that door is later work"),
+    (frozenset({"uri", "ue_id"}), "uProtocol addresses: that door is later work"),
+    (frozenset({"pattern", "candidate"}), "uProtocol address patterns: that door is later work"),
+    (frozenset({"op", "key", "source"}), "uProtocol keys: that door is later work"),
+)
+
+UNKNOWN = "kind of vector not known here"
+
+
+def cases_of(path: Path) -> list[Case]:
+    """The cases of one file; a file that cannot be read is one failing case."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        problem = f"cannot be read: {error}"
+
+        def fail() -> None:
+            raise ValueError(problem)
+
+        return [Case("file", fail)]
+    if isinstance(content, list):
+        return [_list_case(content, index) for index in range(len(content))]
+    return list(_dict_cases(content)) if isinstance(content, dict) else [Case("file", reason=UNKNOWN)]
+
+
+def _list_case(records: list[Record], index: int) -> Case:
+    record = records[index]
+    if not isinstance(record, dict):
+        return Case(f"record {index}", reason=UNKNOWN)
+    record.setdefault("name", f"record {index}")
+    for members, kind in LIST_KINDS:
+        if members <= record.keys():
+            return kind(records, index)
+    return Case(str(record["name"]), reason=_reason(record))
+
+
+def _dict_cases(content: Record) -> Iterator[Case]:
+    for members, kind in DICT_KINDS:
+        if members & content.keys():
+            yield from kind(content)
+            return
+    records = content.get("vectors")
+    if not isinstance(records, list) or not records or not isinstance(records[0], dict):
+        yield Case("file", reason=UNKNOWN)
+    elif records[0].keys() >= PARTITION:
+        yield from partition_cases(content)
+    else:
+        yield from _skipped(content, _reason(records[0]))
+
+
+def _skipped(content: Record, reason: str) -> Iterator[Case]:
+    """Every record of a file counts as skipped, those in its other lists too."""
+    for name, records in content.items():
+        if isinstance(records, list) and name != "rows":
+            yield from (Case(f"{name} {index}", reason=reason) for index in range(len(records)))
+
+
+def _reason(record: Json) -> str:
+    return next((reason for members, reason in LATER if members <= record.keys()), UNKNOWN)
