@@ -45,6 +45,7 @@ MANDATORY, RESERVED_FORM = 0x10, 0x60
 FRAGMENTABLE = frozenset({"StreamData", "WriteData"})
 SPACED = frozenset({"Declare", "StreamData", "BatchedData", "WriteData", "Pull", "Migrate"})
 MARKERS = ("Conduit", "Frag", "RSpace")
+MARKER_CLASSES: dict[str, type[Conduit | RSpace]] = {"Conduit": Conduit, "RSpace": RSpace}
 
 
 # -- numbers, octets, text --------------------------------------------------------------------------------------------
@@ -114,14 +115,8 @@ class Values:
 
     def record(self, name: str) -> SearchStrategy[object]:
         if name not in self._records:
-            self._records[name] = self._marker(name) or _record(self, name)
+            self._records[name] = _marker(MARKER_CLASSES[name]) if name in MARKER_CLASSES else _record(self, name)
         return self._records[name]
-
-    def _marker(self, name: str) -> SearchStrategy[object] | None:
-        cls = {"Conduit": Conduit, "RSpace": RSpace}.get(name)
-        if cls is None:
-            return None
-        return st.builds(cls, numbers()) | st.builds(cls, st.integers(1, 4), st.just(True))
 
     # -- types ----------------------------------------------------------------------------------------------------
 
@@ -236,7 +231,7 @@ class Values:
         match record, name:
             case (_, "zid") | ("Timestamp", "id"):
                 return plain.map(_identifier)
-            case ("Frame" | "Fragment" | "TransportOam"), "qos":
+            case (("Frame" | "Fragment" | "TransportOam"), "qos"):
                 return st.integers(0, 7)
             case "DeclareQueryable", "info":
                 return st.builds(lambda complete, distance: complete | distance << 8, st.booleans(), numbers(0, 65_535))
@@ -251,6 +246,10 @@ class Values:
             case "Auth", "usrpwd_proof" if before["usrpwd"] or before["usrpwd_nonce"] is not None:
                 return st.none()
         return plain
+
+
+def _marker(cls: type[Conduit | RSpace]) -> SearchStrategy[object]:
+    return st.builds(cls, numbers(), st.just(False)) | st.builds(cls, st.integers(1, 4), st.just(True))
 
 
 def _identifier(octets: object) -> object:
@@ -279,7 +278,9 @@ def _record(draw: DrawFn, values: Values, name: str) -> object:
                 absent: object = False if unit else None
                 fields[extension.name] = absent
                 if extension in chosen and draw(st.booleans()):
-                    strategy = values.member(name, extension.name, extension.type, fields) if not unit else st.just(True)
+                    strategy = (
+                        values.member(name, extension.name, extension.type, fields) if not unit else st.just(True)
+                    )
                     fields[extension.name] = draw(strategy)
             fields[UNKNOWN] = draw(values.unknown(member.type))
         elif member.name and member.name not in hidden:

@@ -26,6 +26,12 @@ __all__ = ["add_arguments", "run"]
 
 DIALECTS: Final = ("zenoh1", "zenoh2018", "xrce2017")
 
+EPILOG: Final = """\
+Hex lines hold one unit each; blanks, colons, 0x and # comments are ignored, a lone 0x is the empty unit. Raw input
+is one unit. In captures, TCP streams on port 7447 and UDP datagrams are taken, the framing follows each session's
+handshake, and --json prints {"time", "src", "dst", "decoded"}. A bad unit is {"error", "at", "dialect", "problem"}
+and makes the exit code 1."""
+
 
 class Origin(NamedTuple):
     """When and between whom a captured unit went."""
@@ -66,6 +72,7 @@ def add_dialect_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `elea decode`."""
+    parser.epilog = EPILOG
     add_dialect_arguments(parser)
     parser.add_argument("--full", action="store_true", help="show long payloads whole")
     parser.add_argument("--input", choices=inputs.FORMATS, default="auto", help="input format (default: by content)")
@@ -215,8 +222,7 @@ class _HumanShow:
             print(error_line(self._style, item.error))
             return False
         fields = self._dialect.dissect(item.unit, item.data)
-        for line in field_lines(self._style, item.data, fields):
-            print(line)
+        print("\n".join(field_lines(self._style, item.data, fields)))
         return all(field.error is None for field in fields)
 
 

@@ -3,8 +3,8 @@
 A text becomes a row of tokens, and a set of places in that row is one integer with a bit for each place.
 Reading a character, or letting a wildcard swallow a run of them, is then a handful of operations on whole
 integers, so that two texts of n and m tokens are compared in n steps of m/64 machine words, whatever the
-wildcards: there is no recursion and nothing to make it slow on purpose. Two texts of 2000 chunks of `**/a`
-and `a$*` take under 20 ms (tests/unit).
+wildcards: there is no recursion and nothing to make it slow on purpose. Two texts of 2000 times `**/a` take
+15 ms, two of 21,000 characters full of different `$*` 50 ms, two of the greatest length half a second.
 
 Every text is read with a `/` put before it, so that each chunk, also the first, starts right after a slash.
 The module knows nothing of validity: it is given texts that are valid already. Spec: zenoh-1.md section 11,

@@ -100,7 +100,7 @@ class Pattern:
 
     def witness(self, other: Pattern) -> str | None:
         """A shortest key that belongs to both, or `None`."""
-        return find_witness(self._glob(), other._glob())
+        return find_witness(self._glob(), other._glob()) if self.intersects(other) else None
 
     def missing(self, other: Pattern) -> str | None:
         """A key of the other that this one lacks, or `None`.

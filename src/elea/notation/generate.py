@@ -14,6 +14,7 @@ from pathlib import Path
 
 from elea.notation import syntax as s
 from elea.notation.emit import Lines
+from elea.notation.picture import page
 from elea.notation.plan import Plan, RecordPlan, load, snake
 from elea.notation.readers import emit_readers
 from elea.notation.writers import emit_writers
@@ -194,14 +195,21 @@ def _imports(module: str, names: tuple[str, ...], code: str, out: Lines) -> None
 
 
 def main() -> int:
-    """Write the modules of every dialect; print those that changed."""
+    """Write the modules of every dialect, and the pages of docs/ if this is a checkout; print what changed."""
+    pages = WIRE.parents[2] / "docs" / "messages"
     for dialect in DIALECTS:
         for name, text in generate(dialect).items():
-            path = WIRE / dialect / name
-            if not path.exists() or path.read_text(encoding="utf-8") != text:
-                path.write_text(text, encoding="utf-8")
-                sys.stdout.write(f"wrote {path.relative_to(WIRE.parent.parent)}\n")
+            _write(WIRE / dialect / name, text)
+        if pages.parent.is_dir():
+            pages.mkdir(exist_ok=True)
+            _write(pages / f"{dialect}.md", page(plan_of(dialect)))
     return 0
+
+
+def _write(path: Path, text: str) -> None:
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        path.write_text(text, encoding="utf-8")
+        sys.stdout.write(f"wrote {path.parent.name}/{path.name}\n")
 
 
 if __name__ == "__main__":

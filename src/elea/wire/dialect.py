@@ -6,14 +6,16 @@ listed in `Dialect.units`, the commonest first.
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable
 from enum import Enum
 from typing import NamedTuple, Protocol
 
 from elea.model.errors import DecodeError
 from elea.notation.jsonform import Json
-from elea.notation.walk import Piece
+from elea.notation.walk import Walker
 
-__all__ = ["Dialect", "Field", "Json", "fields_of"]
+__all__ = ["Dialect", "Field", "Json", "dissection", "moved"]
 
 SHOWN_BYTES = 32
 """Octets of a value that a dissection prints."""
@@ -60,12 +62,27 @@ class Dialect(Protocol):
         ...
 
 
-def fields_of(pieces: list[Piece], error: DecodeError | None = None) -> list[Field]:
-    """A walk as lines of a dissection."""
+def dissection(walker: Walker, walk: Callable[[], None], decode: Callable[[], object]) -> list[Field]:
+    """The lines of a walk. Whether and where the bytes are wrong is the decoder's word, not the walker's."""
+    error: DecodeError | None = None
+    try:
+        decode()
+    except DecodeError as found:
+        error = found
+    with contextlib.suppress(DecodeError):
+        walk()
+    pieces = walker.pieces if error is None else [piece for piece in walker.pieces if piece.start <= error.at]
     fields = [Field(p.depth, p.name, p.start, p.end, _text(p.value)) for p in pieces]
     if error is not None:
         fields.append(Field(0, "error", error.at, error.at, str(error), error))
     return fields
+
+
+def moved(fields: list[Field], by: int, depth: int = 0) -> list[Field]:
+    """Lines of a part, as lines of the whole in which it starts at octet `by`."""
+    return [
+        Field(f.depth + depth, f.name, f.start + by, f.end + by, f.text, f.error and f.error.moved(by)) for f in fields
+    ]
 
 
 def _text(value: object) -> str:

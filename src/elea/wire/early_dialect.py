@@ -7,13 +7,14 @@ from functools import cached_property
 from types import ModuleType
 from typing import Any, cast
 
-from elea.model.errors import DecodeError, EncodeError, LocalProtocolError
+from elea.model.errors import DecodeError, EncodeError, FrameTooLarge, LocalProtocolError, Truncated
+from elea.model.limits import MAX_PACKET
 from elea.notation.generate import plan_of
 from elea.notation.jsonform import JsonForm
 from elea.notation.plan import Plan
 from elea.notation.walk import Walker
-from elea.wire.dialect import Field, Json, fields_of
-from elea.wire.early import Codec, Decorated, Packet, PacketStream, Stream, decode_stream, encode_stream
+from elea.wire.dialect import Field, Json, dissection, moved
+from elea.wire.early import Codec, Decorated, Packet, Stream, decode_stream, encode_stream
 from elea.wire.markers import Conduit, RSpace
 from elea.wire.primitives import read_nat, whole, write_nat
 
@@ -125,8 +126,8 @@ class EarlyDialect:
     def _packet(self, form: Json) -> Packet:
         found = []
         for item in _member(form, "messages", list, "packet"):
-            markers = _member(item, "markers", list, "decorated message") if "markers" in item else []
             message = self._json.parse_record("Message", _member(item, "message", dict, "decorated message"))
+            markers = _member(item, "markers", list, "decorated message") if "markers" in item else []
             found.append(Decorated(message, tuple(self._json.parse_record("Message", m) for m in markers)))
         return Packet(tuple(found))
 
@@ -137,42 +138,37 @@ class EarlyDialect:
         if unit == "stream":
             return self._dissect_stream(data)
         walker = self._walker(data)
-        error: DecodeError | None = None
-        try:
+
+        def walk() -> None:
             match unit:
                 case "vle":
                     walker.note("value", 0, walker.nat())
-                    walker.finish()
                 case "packet":
                     while walker.at < walker.end:
                         walker.named("Message", "Message")
-                    self.codec.decode_packet(data)  # order and targets of markers
                 case _:
                     walker.whole(_ROOT[unit])
-        except DecodeError as found:
-            error = found
-        return fields_of(walker.pieces, error)
+
+        return dissection(walker, walk, lambda: self.decode(unit, data))
 
     def _dissect_stream(self, data: bytes) -> list[Field]:
         fields: list[Field] = []
-        reader = PacketStream(self.codec)
         at = 0
-        while at < len(data):
-            try:
-                size, start = whole_size(data, at, self.name)
-                fields.append(Field(0, "size", at, start, str(size)))
-                body = data[start : start + size] if size else data[start:]
-                reader.feed(data[at : start + len(body)])
-            except DecodeError as error:
-                fields.append(Field(0, "error", error.at, error.at, str(error), error))
-                return fields
-            fields += [
-                field._replace(start=field.start + start, end=field.end + start)
-                for field in self.dissect("packet", body)
-            ]
-            at = start + len(body)
         try:
-            reader.close()
+            while at < len(data):
+                size, start = _size_at(data, at, self.name)
+                fields.append(Field(0, "size", at, start, str(size)))
+                if size > MAX_PACKET:
+                    raise FrameTooLarge(self.name, at, "frame", size, MAX_PACKET)
+                end = start + size if size else len(data)
+                inner = moved(self.dissect("packet", data[start:end]), start)
+                if end > len(data):
+                    fields += [field for field in inner if field.error is None]
+                    raise Truncated(self.name, len(data), end - len(data))
+                fields += inner
+                if fields[-1].error is not None:
+                    break
+                at = end
         except DecodeError as error:
             fields.append(Field(0, "error", error.at, error.at, str(error), error))
         return fields
@@ -198,13 +194,11 @@ def _attribute(name: str) -> str:
     return "global_" if name == "global" else name
 
 
-def whole_size(data: bytes, at: int, dialect: str) -> tuple[int, int]:
+def _size_at(data: bytes, at: int, dialect: str) -> tuple[int, int]:
     """The size in front of a packet, and where the packet starts."""
     try:
         return read_nat(data, at, dialect)
     except IndexError:
-        from elea.model.errors import Truncated
-
         raise Truncated(dialect, len(data)) from None
 
 

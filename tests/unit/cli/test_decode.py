@@ -353,12 +353,23 @@ def test_encode_refuses_a_line_above_the_limit(elea: Elea, monkeypatch: pytest.M
     assert [json.loads(line).get("error") for line in result.lines] == [None, "OVERSIZE"]
 
 
-def test_any_json_gives_octets_or_a_typed_refusal(elea: Elea) -> None:
+@pytest.mark.parametrize(
+    ("dialect", "file", "unit"),
+    [
+        ("zenoh1", "zenoh1/handshake.json", "batch"),
+        ("zenoh1", "zenoh1/pubsub.json", "batch"),
+        ("zenoh1", "zenoh1/query.json", "batch"),
+        ("zenoh2018", "zenoh2018/valid.json", "packet"),
+        ("zenoh2018", "zenoh2018/valid.json", "message"),
+        ("xrce2017", "xrce2017/valid.json", "declaration"),
+    ],
+)
+def test_any_json_gives_octets_or_a_typed_refusal(elea: Elea, dialect: str, file: str, unit: str) -> None:
     chance = random.Random(3)
-    forms = [r["decoded"] for r in vectors("zenoh2018/valid.json") if r["unit"] == "packet"]
+    forms = [record["decoded"] for record in vectors(file) if record.get("unit", "batch") == unit]
     lines = [json.dumps(_spoiled(form, chance)) for form in forms for _ in range(20)]
 
-    result = elea("encode", *EARLY, "--json", stdin="\n".join(lines).encode())
+    result = elea("encode", "--dialect", dialect, "--unit", unit, "--json", stdin="\n".join(lines).encode())
 
     assert len(result.lines) == len(lines)
 

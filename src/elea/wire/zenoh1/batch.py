@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from elea.model.errors import LocalProtocolError, Malformed, Oversize, Truncated
 from elea.model.limits import MAX_BATCH
-from elea.wire.values import message
 from elea.wire.zenoh1.codec import (
     DIALECT,
     read_network_message,
@@ -17,8 +16,8 @@ from elea.wire.zenoh1.codec import (
 from elea.wire.zenoh1.messages import NetworkMessage, TransportMessage
 
 __all__ = [
+    "FIRST_NETWORK_ID",
     "BatchStream",
-    "Compressed",
     "compress",
     "decode_batch",
     "decode_low_latency",
@@ -29,14 +28,6 @@ __all__ = [
 
 COMPRESSED: Final = 0x01
 FIRST_NETWORK_ID: Final = 0x19
-
-
-@message
-class Compressed(NamedTuple):
-    """A batch behind its compression header: its messages, and whether it travels compressed."""
-
-    messages: tuple[TransportMessage, ...]
-    compressed: bool = False
 
 
 def decode_batch(buf: bytes) -> tuple[TransportMessage, ...]:

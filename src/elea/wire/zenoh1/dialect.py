@@ -10,12 +10,12 @@ from elea.notation import syntax as s
 from elea.notation.generate import plan_of
 from elea.notation.plan import Plan
 from elea.notation.walk import Walker
-from elea.wire.dialect import Field, Json, fields_of
+from elea.wire.dialect import Field, Json, dissection, moved
 from elea.wire.primitives import Unknown, read_z, whole, write_z
 from elea.wire.zenoh1 import codec, messages
 from elea.wire.zenoh1.batch import (
+    FIRST_NETWORK_ID,
     BatchStream,
-    Compressed,
     compress,
     decode_batch,
     decode_low_latency,
@@ -23,7 +23,7 @@ from elea.wire.zenoh1.batch import (
     encode_batch,
     encode_low_latency,
 )
-from elea.wire.zenoh1.jsonform import Zenoh1Json
+from elea.wire.zenoh1.jsonform import TAGS, Zenoh1Json
 
 __all__ = ["DIALECT", "Zenoh1Dialect"]
 
@@ -55,7 +55,7 @@ class Zenoh1Dialect:
             case "lowlatency":
                 return decode_low_latency(data)
             case "compressed":
-                return Compressed(decode_batch(decompress(data)), bool(data[0] & 1))
+                return decode_batch(decompress(data))
             case "stream":
                 return tuple(decode_batch(batch) for batch in _batches(data))
             case "message":
@@ -79,8 +79,7 @@ class Zenoh1Dialect:
                 case "lowlatency":
                     return encode_low_latency(given)
                 case "compressed":
-                    batch = encode_batch(given.messages)
-                    return compress(batch) if given.compressed else b"\0" + batch
+                    return compress(encode_batch(given))
                 case "stream":
                     batches = [encode_batch(batch) for batch in given]
                     return b"".join(len(batch).to_bytes(2, "little") + batch for batch in batches)
@@ -108,11 +107,9 @@ class Zenoh1Dialect:
         match unit:
             case "vle":
                 return {"value": given}
-            case "batch" | "lowlatency":
+            case "batch" | "lowlatency" | "compressed":
                 found: list[Json] = [form.record(item) for item in given]
                 return found[0] if len(found) == 1 else found
-            case "compressed":
-                return self.to_json("batch", given.messages, full=full)
             case "stream":
                 return [self.to_json("batch", batch, full=full) for batch in given]
             case _:
@@ -125,12 +122,10 @@ class Zenoh1Dialect:
                 if not isinstance(form, dict) or not isinstance(form.get("value"), int):
                     raise EncodeError("value", "a number is needed")
                 return form["value"]
-            case "batch":
+            case "batch" | "compressed":
                 return self._messages("TransportMessage", form)
             case "lowlatency":
                 return tuple(self._either(item) for item in (form if isinstance(form, list) else [form]))
-            case "compressed":
-                return Compressed(cast(Any, self._messages("TransportMessage", form)), True)
             case "stream":
                 if not isinstance(form, list):
                     raise EncodeError("stream", "a list of batches is needed")
@@ -142,8 +137,10 @@ class Zenoh1Dialect:
         return tuple(self._json.parse_record(union, item) for item in (form if isinstance(form, list) else [form]))
 
     def _either(self, form: Json) -> object:
-        transport = isinstance(form, dict) and form.get("_") in ("KEEP_ALIVE", "CLOSE")
-        return self._json.parse_record("TransportMessage" if transport else "NetworkMessage", form)
+        # Both layers have an OAM; the network's is the one a low-latency session carries.
+        arms = self.plan.unions["NetworkMessage"].arms.values()
+        network = isinstance(form, dict) and form.get("_") in {TAGS[arm] for arm in arms}
+        return self._json.parse_record("NetworkMessage" if network else "TransportMessage", form)
 
     # -- dissection ---------------------------------------------------------------------------------------------------
 
@@ -155,27 +152,22 @@ class Zenoh1Dialect:
             try:
                 unit, data = "batch", decompress(data)
             except DecodeError as error:
-                return fields_of([], error)
+                return [Field(0, "error", error.at, error.at, str(error), error)]
         walker = Walker(self.plan, data, self.build)
-        found: DecodeError | None = None
-        try:
+
+        def walk() -> None:
             match unit:
-                case "batch":
-                    while walker.at < walker.end:
-                        walker.named("TransportMessage", "TransportMessage")
-                case "lowlatency":
-                    while walker.at < walker.end:
-                        network = data[walker.at] & 0x1F >= 0x19
-                        name = "NetworkMessage" if network else "TransportMessage"
-                        walker.named(name, name)
                 case "vle":
                     walker.note("value", 0, walker.bounded(64))
-                    walker.finish()
+                case "batch" | "lowlatency":
+                    while walker.at < walker.end:
+                        network = unit == "lowlatency" and data[walker.at] & 0x1F >= FIRST_NETWORK_ID
+                        name = "NetworkMessage" if network else "TransportMessage"
+                        walker.named(name, name)
                 case _:
                     walker.whole(_ROOT[unit])
-        except DecodeError as error:
-            found = error
-        return fields_of(walker.pieces, found)
+
+        return dissection(walker, walk, lambda: self.decode(unit, data))
 
     def _dissect_stream(self, data: bytes) -> list[Field]:
         fields: list[Field] = []
@@ -183,8 +175,7 @@ class Zenoh1Dialect:
         try:
             for batch in _batches(data):
                 fields.append(Field(0, "batch", at, at + 2 + len(batch), f"{len(batch)} octets"))
-                inner = self.dissect("batch", batch)
-                fields += [f._replace(depth=f.depth + 1, start=f.start + at + 2, end=f.end + at + 2) for f in inner]
+                fields += moved(self.dissect("batch", batch), at + 2, depth=1)
                 at += 2 + len(batch)
         except DecodeError as error:
             fields.append(Field(0, "error", error.at, error.at, str(error), error))

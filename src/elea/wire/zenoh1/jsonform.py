@@ -17,7 +17,7 @@ from elea.wire.primitives import Unknown, whole
 from elea.wire.zenoh1 import codec
 from elea.wire.zenoh1 import messages as m
 
-__all__ = ["Zenoh1Json"]
+__all__ = ["TAGS", "Zenoh1Json"]
 
 TAGS: Final = {
     "Scout": "SCOUT", "Hello": "HELLO", "Init": "INIT", "Open": "OPEN", "Close": "CLOSE",
@@ -161,7 +161,7 @@ class Zenoh1Json(JsonForm):
             if key.startswith("unknown_") and key not in named:
                 try:
                     header = int(key[8:], 16)
-                    found.append(Unknown(header, bytes.fromhex(body) if isinstance(body, str) else body or None))  # type: ignore[arg-type]
+                    found.append(Unknown(header, bytes.fromhex(body) if isinstance(body, str) else body))  # type: ignore[arg-type]
                 except ValueError:
                     self.fail(f"ext.{key}", "a header and a body in hexadecimal are needed")
         return tuple(Unknown(header, None if body is True else body) for header, body in found)
@@ -176,7 +176,7 @@ class Zenoh1Json(JsonForm):
                     return _id_bytes(form)
                 case (("Frame" | "Fragment" | "TransportOam"), "qos"):
                     return int(form["priority"])
-                case _, "qos" if isinstance(form, dict):
+                case _, "qos" if isinstance(form, dict) and record != "Join":
                     return int(form.get("raw", _qos_bits(form)))
                 case "Open", "remote_bound":
                     return BOUNDS.index(form) if form in BOUNDS else int(form)
@@ -194,7 +194,7 @@ class Zenoh1Json(JsonForm):
                     return bool(form)
                 case _:
                     return self.parse(field.type, form, what)
-        except (TypeError, KeyError, ValueError, AttributeError) as error:
+        except (TypeError, KeyError, ValueError, AttributeError, OverflowError) as error:
             raise EncodeError(what, f"{form!r} does not fit ({error})") from None
 
 
@@ -267,13 +267,24 @@ def _open_from(_: Zenoh1Json, form: dict[str, Json]) -> dict[str, Json]:
 def _join_to(form_: Zenoh1Json, value: m.Join, form: dict[str, Json]) -> None:
     del form["seconds"]
     form["lease_unit"] = "s" if value.seconds else "ms"
+    extensions = form.get("ext")
+    if isinstance(extensions, dict) and "qos" in extensions:
+        extensions["qos"] = _pairs_to(form_, value)
     _sizes_to(form_, value, form)
 
 
 def _join_from(_: Zenoh1Json, form: dict[str, Json]) -> dict[str, Json]:
     form["seconds"] = form.pop("lease_unit", "s") == "s"
+    extensions = form.get("ext")
+    if isinstance(extensions, dict) and "qos" in extensions:
+        form["ext"] = extensions | {"qos": {"priorities": extensions["qos"]}}
     _sizes_from(form)
     return form
+
+
+def _pairs_to(form_: Zenoh1Json, value: m.Join) -> Json:
+    """The sequence numbers of a group with priorities, as a list in priority order."""
+    return [] if value.qos is None else [form_.record(pair) for pair in value.qos.priorities]
 
 
 def _fragment_to(form_: Zenoh1Json, value: m.Fragment, form: dict[str, Json]) -> None:
