@@ -31,6 +31,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line `argv` (without the program's name) and returns its exit code.
 
     >>> main(["key", "a/*", "a/b"])
+    a/*  includes  a/b
+    reason   chunk 2: '*' matches 'b'
+    witness  a/b
     0
     """
     words = list(sys.argv[1:] if argv is None else argv)

@@ -79,10 +79,7 @@ class Ports:
 
 @dataclass(slots=True)
 class Traffic:
-    """Finds the units of `dialect` in captures.
-
-    >>> for unit in Traffic(dialect).units(open("trace.pcap", "rb")): ...
-    """
+    """Finds the units of `dialect` in captures: `for unit in Traffic(dialect).units(open(path, "rb")): …`."""
 
     dialect: Dialect
     ports: Ports = field(default_factory=Ports)

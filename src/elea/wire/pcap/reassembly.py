@@ -80,12 +80,7 @@ class _Direction:
 
 
 class Reassembler:
-    """Follows all TCP connections of a capture.
-
-    >>> streams = Reassembler()
-    >>> for event in streams.feed(segment): ...
-    >>> for event in streams.finish(): ...
-    """
+    """Follows all TCP connections of a capture: `feed` it each segment, `finish` when there are no more."""
 
     def __init__(
         self, *, flows: int = TCP_FLOWS, pending: int = TCP_PENDING_BYTES, total: int = TCP_PENDING_TOTAL

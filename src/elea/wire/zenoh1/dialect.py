@@ -57,7 +57,7 @@ class Zenoh1Dialect:
             case "compressed":
                 return decode_batch(decompress(data))
             case "stream":
-                return tuple(decode_batch(batch) for batch in _batches(data))
+                return _decode_stream(data)
             case "message":
                 return whole(data, codec.read_network_message, self.name)
             case "scouting":
@@ -176,6 +176,8 @@ class Zenoh1Dialect:
             for batch in _batches(data):
                 fields.append(Field(0, "batch", at, at + 2 + len(batch), f"{len(batch)} octets"))
                 fields += moved(self.dissect("batch", batch), at + 2, depth=1)
+                if fields[-1].error is not None:
+                    break
                 at += 2 + len(batch)
         except DecodeError as error:
             fields.append(Field(0, "error", error.at, error.at, str(error), error))
@@ -199,6 +201,18 @@ def _batches(data: bytes) -> list[bytes]:
     batches = reader.feed(data)
     reader.close()
     return batches
+
+
+def _decode_stream(data: bytes) -> tuple[object, ...]:
+    found: list[object] = []
+    at = 0
+    for batch in _batches(data):
+        try:
+            found.append(decode_batch(batch))
+        except DecodeError as error:
+            raise error.moved(at + 2) from None
+        at += 2 + len(batch)
+    return tuple(found)
 
 
 DIALECT = Zenoh1Dialect()
