@@ -5,12 +5,12 @@ BIN := $(VENV)/bin
 COMPILED := build/compiled
 FUZZ_RUNS ?= 500000
 
-.PHONY: demo test test-python test-compiled lint bench fuzz generate compiled clean
+.PHONY: demo test test-python test-compiled test-fallback lint bench fuzz generate compiled clean
 
 demo: $(VENV)/.elea
 	$(BIN)/elea demo
 
-test: lint test-python test-compiled
+test: lint test-python test-compiled test-fallback
 
 test-python: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 -q
@@ -20,6 +20,12 @@ test-python: $(VENV)/.test
 test-compiled: $(VENV)/.test compiled
 	PYTHONPATH=$(COMPILED) $(BIN)/python -m tests.compiled $(COMPILED)
 	PYTHONPATH=$(COMPILED) $(BIN)/python -m pytest -n 2 -q tests/unit/wire tests/unit/notation tests/property tests/vectors
+
+# Without a working compiler the same sources are installed as plain Python.
+test-fallback: $(VENV)/.test
+	rm -rf build/plain
+	CC=false $(BIN)/pip install --quiet --no-deps --target build/plain .
+	PYTHONPATH=build/plain $(BIN)/python -m elea info | grep '^decoders *interpreted'
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
