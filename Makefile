@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-COMPILED := build/compiled
+COMPILED := .build/compiled
 FUZZ_RUNS ?= 500000
 
 .PHONY: demo test test-python test-compiled test-fallback lint bench fuzz generate compiled clean
@@ -23,9 +23,9 @@ test-compiled: $(VENV)/.test compiled
 
 # Without a working compiler the same sources are installed as plain Python.
 test-fallback: $(VENV)/.test
-	rm -rf build/plain
-	CC=false $(BIN)/pip install --quiet --no-deps --target build/plain .
-	PYTHONPATH=build/plain $(BIN)/python -m elea info | grep '^decoders *interpreted'
+	rm -rf build .build/plain
+	CC=false $(BIN)/pip install --quiet --no-deps --target .build/plain .
+	PYTHONPATH=.build/plain $(BIN)/python -m elea info | grep '^decoders *interpreted'
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
@@ -44,7 +44,7 @@ generate: $(VENV)/.elea
 compiled: $(COMPILED)/.done
 
 $(COMPILED)/.done: $(VENV)/.test $(shell find src -name '*.py' -o -name '*.zn') pyproject.toml setup.py
-	rm -rf $(COMPILED)
+	rm -rf build $(COMPILED)   # setuptools would take what an earlier build left there
 	$(BIN)/pip install --quiet --no-deps --target $(COMPILED) .
 	touch $@
 
@@ -65,4 +65,4 @@ $(VENV)/.fuzz: $(VENV)/.test
 	touch $@
 
 clean:
-	rm -rf $(VENV) build dist src/*.egg-info
+	rm -rf $(VENV) .build build dist src/*.egg-info
