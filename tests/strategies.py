@@ -9,17 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
+from typing import Any
 
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
+from elea.model.limits import MAX_BATCH, MAX_PACKET
 from elea.notation import syntax as s
 from elea.notation.check import integral_bounds
 from elea.notation.generate import plan_of
 from elea.notation.plan import UNKNOWN, Plan, attribute
-from elea.wire import early
+from elea.wire import dialect_named, early
 from elea.wire.markers import Conduit, RSpace
 from elea.wire.primitives import Unknown
+from elea.wire.zenoh1.batch import encode_batch
 
 __all__ = [
     "Values",
@@ -331,14 +334,15 @@ def packets(dialect: str, *, least: int = 0) -> SearchStrategy[early.Packet]:
 
 
 @cache
-def batches(*, for_json: bool = False, least: int = 0) -> SearchStrategy[tuple[object, ...]]:
+def batches(*, for_json: bool = False, least: int = 0) -> SearchStrategy[tuple[Any, ...]]:
     """Batches of zenoh1; a fragment takes the rest of its batch, so it can only be the last message."""
     values = values_of("zenoh1", for_json=for_json)
     arms = values.plan.unions["TransportMessage"].arms.values()
     before = st.one_of([values.record(arm) for arm in arms if arm != "Fragment"])
     front = st.lists(before, min_size=max(0, least - 1), max_size=2)
     last = st.lists(values.named("TransportMessage"), min_size=min(1, least), max_size=1)
-    return st.builds(lambda some, one: (*some, *one), front, last)
+    both = st.builds(lambda some, one: (*some, *one), front, last)
+    return both.filter(lambda batch: len(encode_batch(batch)) <= MAX_BATCH)
 
 
 @cache
@@ -354,8 +358,13 @@ def streams(dialect: str) -> SearchStrategy[object]:
     """Whole streams: of an early dialect with or without an unbounded end, of zenoh1 a tuple of batches."""
     if dialect == "zenoh1":
         return st.lists(batches(), max_size=FEW).map(tuple)
-    sized = st.lists(packets(dialect, least=1), max_size=FEW).map(tuple)
-    return st.builds(early.Stream, sized, st.none() | packets(dialect))
+    encode = dialect_named(dialect).encode
+
+    def fits(packet: early.Packet) -> bool:
+        return len(encode("packet", packet)) <= MAX_PACKET
+
+    sized = st.lists(packets(dialect, least=1).filter(fits), max_size=FEW).map(tuple)
+    return st.builds(early.Stream, sized, st.none() | packets(dialect).filter(fits))
 
 
 # -- octets that are nearly right -------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """Every exception Elea raises, in one tree.
 
-    EleaError
+    ZError · EleaError
       ProtocolError(reason)          LocalProtocolError (EncodeError) · RemoteProtocolError
         DecodeError(dialect, at)     Truncated · Oversize (FrameTooLarge) · Malformed (…) · UnknownMandatoryExtension
         RuleBroken(rule, reaction)
@@ -65,10 +65,15 @@ __all__ = [
     "UnknownDeclaration",
     "UnknownMandatoryExtension",
     "UnknownMessage",
+    "ZError",
 ]
 
 
-class EleaError(Exception):
+class ZError(Exception):
+    """The root under the name programs written for eclipse-zenoh know."""
+
+
+class EleaError(ZError):
     """The root: `except EleaError` catches everything Elea raises on purpose."""
 
 

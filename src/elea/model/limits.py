@@ -19,6 +19,7 @@ __all__ = [
     "MAX_DECLARED_ID",
     "MAX_EXTENSIONS",
     "MAX_MESSAGE",
+    "MAX_NUMBERS",
     "MAX_PACKET",
     "NATURAL_BITS",
     "NODE_ID_BYTES",
@@ -114,3 +115,6 @@ DURATION_NS: Final = (1 << 63) - 1
 
 RESCAN_BYTES: Final = 1 << 25
 """Octets of one message read again because its stream came in crumbs (unbounded streams of the early dialects)."""
+
+MAX_NUMBERS: Final = 60_000
+"""Keys a node gives numbers to; a number on the wire has 16 bits, and later keys travel literally."""

@@ -149,6 +149,16 @@ class Hlc:
         self._last = now if now > self._last else self._last + 1
         return Timestamp(self._last, self.id)
 
+    def reserve(self, now_ns: int, count: int) -> int:
+        """The first of `count` consecutive NTP64 numbers, all above everything given before.
+
+        One call stamps a whole run of samples: consecutive numbers differ in their first octet on the wire.
+        """
+        now = ntp64_from_ns(now_ns) & ~_COUNTER_MASK
+        first = now if now > self._last else self._last + 1
+        self._last = first + count - 1
+        return first
+
     def update(self, remote: Timestamp, now_ns: int) -> HlcUpdate:
         """Move past a timestamp of another node, unless it is too far ahead of `now_ns`.
 

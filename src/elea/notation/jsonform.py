@@ -175,12 +175,11 @@ class JsonForm:
     def parse_octets(self, type: s.Type, form: Json, what: str) -> bytes:
         if not isinstance(form, str):
             self.fail(what, "text is needed" if self.is_text(type) else "octets in hexadecimal are needed")
-        if self.is_text(type):
-            return form.encode("utf-8", "surrogateescape")
+        is_text = self.is_text(type)
         try:
-            return bytes.fromhex(form)
+            return form.encode("utf-8", "surrogateescape") if is_text else bytes.fromhex(form)
         except ValueError:
-            self.fail(what, f"{form[:40]!r} is not hexadecimal")
+            self.fail(what, f"{form[:40]!r} is not {'text' if is_text else 'hexadecimal'}")
 
     def fail(self, what: str, problem: str) -> NoReturn:
         raise EncodeError(what, problem)

@@ -203,6 +203,8 @@ class PacketStream:
                 decorated, end = self.codec.read_decorated(buf, at)
             except (IndexError, Truncated):
                 break  # in an unbounded stream that means wait (Z18-FRM-06)
+            if end - at > self.limit:
+                raise FrameTooLarge(self.codec.dialect, at, "message", end - at, self.limit)
             found.append(decorated)
             at = end
             self._scanned = 0

@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import Final
 
 from elea.model.errors import ConstraintViolated, Malformed, Truncated, UnknownMandatoryExtension
-from elea.wire.primitives import long_z, write_z
-from elea.wire.zenoh1.codec import DIALECT, read_put, write_push
-from elea.wire.zenoh1.messages import Encoding, Push, Put, WireExpr
+from elea.wire.primitives import long_z, read_text, write_z
+from elea.wire.zenoh1.codec import DIALECT, read_del, read_put, write_del, write_push, write_put
+from elea.wire.zenoh1.messages import Del, Encoding, Push, Put, WireExpr
 
-__all__ = ["DEFAULT_QOS", "Pushed", "PutTemplate", "details", "read_pushes", "wire_expr_of"]
+__all__ = ["DEFAULT_QOS", "Pushed", "PutTemplate", "details", "read_pushes", "split_body", "wire_expr_of"]
 
 Pushed = tuple[int, int, bytes, int, "bytes | None", bytes]
 """PUSH header, scope, suffix in octets, QoS, octets of the PUT before its payload (None if plain), payload."""
@@ -23,6 +23,7 @@ DEFAULT_QOS: Final = 5
 CONTINUED: Final = 0x8080_8080_8080_8080
 PUSH: Final = 0x1D
 PUT: Final = 0x01
+DEL: Final = 0x02
 SHM: Final = 0x12
 
 
@@ -54,8 +55,10 @@ def read_pushes(buf: bytes, at: int, out: list[Pushed]) -> int:
                 at = end
             qos = DEFAULT_QOS
             if header & 0x80:
+                if buf[at] != 0x21:
+                    return start
                 qos = buf[at + 1]
-                if buf[at] != 0x21 or qos > 127:
+                if qos > 127:
                     return start
                 at += 2
             body = buf[at]
@@ -90,9 +93,12 @@ def _skip_details(buf: bytes, at: int, body: int) -> int:
         else:
             _, at = long_z(buf, at + 1, buf[at], 64, DIALECT) if buf[at] > 127 else (0, at + 1)
         length = buf[at]
+        at += 1
+        if length > 127:
+            length, at = long_z(buf, at, length, 8, DIALECT)
         if not 1 <= length <= 16:
-            raise ConstraintViolated(DIALECT, at, f"length of id is {length}, not 1 to 16")
-        at += 1 + length
+            raise ConstraintViolated(DIALECT, at - 1, f"length of id is {length}, not 1 to 16")
+        at += length
     if body & 0x40:
         stem = buf[at]
         at += 1
@@ -127,18 +133,30 @@ def _skip_extension(buf: bytes, at: int, ext: int) -> int:
     return at if form == 0x20 else at + number
 
 
-def details(meta: bytes | None, payload: bytes) -> Put:
-    """The whole PUT of a run's entry, with everything the run left undecoded."""
+def details(meta: bytes | None, payload: bytes) -> Put | Del:
+    """The whole body of a run's entry, with everything the run left undecoded."""
     if meta is None:
         return Put(payload)
+    if meta[0] & 0x1F == DEL:
+        return read_del(meta, 1, meta[0])[0]
     # An empty payload stands in: the reader wants one, and the real one is not copied.
     put, _ = read_put(meta + b"\0", 1, meta[0])
     return put._replace(payload=payload)
 
 
+def split_body(body: Put | Del) -> tuple[bytes, bytes]:
+    """A body as a run's entry holds it: the octets before the payload, and the payload (none for a deletion)."""
+    out = bytearray()
+    if isinstance(body, Del):
+        write_del(out, body)
+        return bytes(out), b""
+    write_put(out, body._replace(payload=b""))
+    return bytes(out[:-1]), body.payload
+
+
 def wire_expr_of(header: int, scope: int, suffix: bytes) -> WireExpr:
     """The key expression of a run's entry."""
-    text = str(suffix, "utf-8") if header & 0x20 else None
+    text = read_text(suffix, 0, len(suffix), DIALECT)[0] if header & 0x20 else None
     return WireExpr(scope, header & 0x40 != 0, text)
 
 

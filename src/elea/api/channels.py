@@ -1,0 +1,281 @@
+"""Channels: bounded queues between the thread that receives and the threads that take.
+
+Two rules for a full channel. A *ring* forgets the oldest item. A *fifo* makes the producer wait for room, as in
+eclipse-zenoh, but not for ever: a consumer that takes nothing for `patience` seconds is stalled, and until it takes
+again, what comes for it is dropped at once. So a slow consumer loses nothing, and a stopped one costs the producer
+one `patience`. Every item dropped is counted in `dropped`.
+
+A producer that must not wait at all uses `offer`, which takes what fits, and `on_room` to learn when to go on.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Final, Generic, TypeVar
+
+from elea.api.errors import ChannelClosed
+from elea.model.errors import OperationTimeout
+
+__all__ = ["DEFAULT_CAPACITY", "PATIENCE", "Handler"]
+
+T = TypeVar("T")
+
+DEFAULT_CAPACITY: Final = 256
+"""Items held where the user did not say; the same as in eclipse-zenoh."""
+
+PATIENCE: Final = 5.0
+"""Seconds a producer waits for a consumer that takes nothing; half a lease, as for a blocked message on a link."""
+
+
+class Handler(Generic[T]):
+    """Where received items wait to be taken. Made by sessions; `recv`, `try_recv` or iterate.
+
+    Iteration ends, and `recv` raises, when the channel is closed and everything in it has been taken.
+
+    >>> channel: Handler[int] = Handler(2, ring=True)
+    >>> channel.push_many([1, 2, 3])
+    >>> channel.close()
+    >>> list(channel), channel.dropped
+    ([2, 3], 1)
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_capacity",
+        "_closed",
+        "_items",
+        "_lock",
+        "_of",
+        "_ready",
+        "_ring",
+        "_room",
+        "_short",
+        "_stalled",
+        "_takers",
+        "_takes",
+        "_waiting",
+        "dropped",
+        "on_room",
+        "patience",
+    )
+
+    def __init__(
+        self, capacity: int = DEFAULT_CAPACITY, *, ring: bool = False, of: str = "", patience: float = PATIENCE
+    ) -> None:
+        # A capacity of 0 still passes items on, one at a time, as in eclipse-zenoh.
+        self._capacity = max(1, capacity)
+        self._ring = ring
+        self._of = of
+        self._items: deque[T] = deque()
+        self._lock = threading.Lock()
+        self._ready = threading.Condition(self._lock)  # consumers wait for an item
+        self._room = threading.Condition(self._lock)  # producers wait for room
+        self._takers = 0  # consumers waiting
+        self._waiting = 0  # producers waiting
+        self._takes = 0  # items taken so far, by which a producer sees that the consumer lives
+        self._stalled = False
+        self._short = False  # an offer was cut: tell the producer when there is room
+        self._closed = False
+        self.patience = patience
+        self.dropped = 0
+        self.on_room: Callable[[], None] | None = None
+
+    # -- the consumer
+
+    def try_recv(self) -> T | None:
+        """The next item, or None if there is none now.
+
+        Raises:
+            ChannelClosed: there is none and none will come.
+        """
+        with self._lock:
+            if not self._items:
+                if self._closed:
+                    raise ChannelClosed
+                return None
+            item, wake = self._take()
+        if wake is not None:
+            wake()
+        return item
+
+    def recv(self, *, timeout: float | None = None) -> T:
+        """The next item, waiting for it; Ctrl-C interrupts.
+
+        Raises:
+            ChannelClosed: there is none and none will come.
+            OperationTimeout: `timeout` seconds have passed.
+        """
+        with self._lock:
+            if not self._items:
+                self._wait_for_item(timeout)
+            item, wake = self._take()
+        if wake is not None:
+            wake()
+        return item
+
+    def drain(self, limit: int) -> list[T]:
+        """Up to `limit` items that are there now, under one lock."""
+        with self._lock:
+            count = min(limit, len(self._items))
+            if not count:
+                return []
+            taken = [self._items.popleft() for _ in range(count - 1)]
+            last, wake = self._take()
+            self._takes += count - 1
+            if self._waiting:
+                self._room.notify_all()
+        taken.append(last)
+        if wake is not None:
+            wake()
+        return taken
+
+    def __iter__(self) -> Handler[T]:
+        return self
+
+    def __next__(self) -> T:
+        try:
+            return self.recv()
+        except ChannelClosed:
+            raise StopIteration from None
+
+    def __repr__(self) -> str:
+        return f"Handler[{self._of}]" if self._of else "Handler"
+
+    def _take(self) -> tuple[T, Callable[[], None] | None]:
+        """The next item, and whom to tell about the room it leaves, once the lock is released."""
+        item = self._items.popleft()
+        self._takes += 1
+        self._stalled = False
+        if self._waiting:
+            self._room.notify()
+        if not self._short:
+            return item, None
+        self._short = False
+        return item, self.on_room
+
+    def _wait_for_item(self, timeout: float | None) -> None:
+        until = None if timeout is None else time.monotonic() + timeout
+        self._takers += 1
+        try:
+            while not self._items:
+                if self._closed:
+                    raise ChannelClosed
+                left = None if until is None else until - time.monotonic()
+                if left is not None and left <= 0:
+                    raise OperationTimeout(f"nothing came within {timeout} s")
+                self._ready.wait(left)
+        finally:
+            self._takers -= 1
+
+    # -- the producer
+
+    def push(self, item: T) -> None:
+        """Add an item, by the rule of the channel; after `close` it is lost, without being counted as dropped."""
+        # 0.25 µs when nobody waits.
+        with self._lock:
+            items = self._items
+            if self._closed:
+                return
+            if len(items) >= self._capacity:
+                if self._ring:
+                    items.popleft()
+                    self.dropped += 1
+                elif not self._wait_for_room():
+                    if not self._closed:
+                        self.dropped += 1
+                    return
+            items.append(item)
+            if self._takers:
+                self._ready.notify()
+
+    def push_many(self, items: Sequence[T]) -> None:
+        """Add several items under one lock."""
+        with self._lock:
+            at = self._put(items, 0)
+            while at < len(items) and not self._closed:
+                if not self._wait_for_room():
+                    if not self._closed:
+                        self.dropped += len(items) - at
+                    return
+                at = self._put(items, at)
+
+    def offer(self, items: Sequence[T], start: int = 0) -> int:
+        """Add what fits of the items from `start`, without waiting; returns where it stopped.
+
+        If that is before their end, `on_room` is called once there is room again. A closed channel takes everything
+        and keeps nothing.
+        """
+        with self._lock:
+            if self._closed:
+                return len(items)
+            at = self._put(items, start)
+            self._short = at < len(items)
+            return at
+
+    def close(self) -> None:
+        """Nothing more will come: wakes everybody who waits."""
+        with self._lock:
+            self._closed = True
+            self._ready.notify_all()
+            self._room.notify_all()
+            wake = self.on_room if self._short else None
+            self._short = False
+        if wake is not None:
+            wake()
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing more will come; what is in the channel can still be taken."""
+        return self._closed
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __bool__(self) -> bool:
+        # A channel is not false when it is empty: programs test whether they have one.
+        return True
+
+    def _put(self, items: Sequence[T], at: int) -> int:
+        """Add what fits; the lock is held."""
+        if self._closed:
+            return len(items)
+        if self._ring:
+            end = len(items)
+            lost = len(self._items) + end - at - self._capacity
+            if lost > 0:
+                self.dropped += lost
+                kept = min(lost, len(self._items))
+                for _ in range(kept):
+                    self._items.popleft()
+                at += lost - kept
+        else:
+            end = min(len(items), at + max(0, self._capacity - len(self._items)))
+        self._items.extend(items[at:end] if at or end < len(items) else items)
+        if self._takers and end > at:
+            self._ready.notify(end - at)
+        return end
+
+    def _wait_for_room(self) -> bool:
+        """Wait until there is room, as long as the consumer keeps taking; the lock is held."""
+        if self._stalled:
+            return False
+        takes, until = self._takes, time.monotonic() + self.patience
+        self._waiting += 1
+        try:
+            while len(self._items) >= self._capacity and not self._closed:
+                if self._takes != takes:  # others were quicker, but the consumer is alive
+                    takes, until = self._takes, time.monotonic() + self.patience
+                left = until - time.monotonic()
+                if left <= 0:
+                    self._stalled = True
+                    self._room.notify_all()
+                    return False
+                self._room.wait(left)
+                if self._stalled:
+                    return False
+        finally:
+            self._waiting -= 1
+        return not self._closed

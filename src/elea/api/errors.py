@@ -1,0 +1,42 @@
+"""Errors that only the session API raises; they belong to the tree of `elea.model.errors`."""
+
+from __future__ import annotations
+
+from elea.model.errors import EleaError
+
+__all__ = ["ChannelClosed", "InvalidValue", "QueryDropped", "ReplyRefused"]
+
+
+class InvalidValue(EleaError, ValueError):
+    """A value of the API that cannot be: `what` names its type, `problem` says why."""
+
+    def __init__(self, what: str, problem: str) -> None:
+        super().__init__(f"invalid {what}: {problem}")
+        self.what = what
+        self.problem = problem
+
+
+class ChannelClosed(EleaError):
+    """Nothing is left in a channel and nothing more will come."""
+
+    def __init__(self) -> None:
+        super().__init__("channel is empty and closed")
+
+
+class QueryDropped(EleaError):
+    """A query that was dropped, or whose `with` block has ended, answers nothing any more."""
+
+    def __init__(self) -> None:
+        super().__init__("dropped query: it has been finished and takes no more replies")
+
+
+class ReplyRefused(EleaError, ValueError):
+    """A reply on a key the query did not ask for."""
+
+    def __init__(self, key_expr: str, query: str) -> None:
+        super().__init__(
+            f"reply on {key_expr!r} does not intersect the query {query!r}, which accepts matching keys only; "
+            "get with accept_replies=ReplyKeyExpr.ANY to allow it"
+        )
+        self.key_expr = key_expr
+        self.query = query

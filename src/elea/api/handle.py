@@ -1,0 +1,91 @@
+"""What all declared things have in common: they end once, by `undeclare`, a `with` block, or with their session."""
+
+from __future__ import annotations
+
+import threading
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+
+from elea.api.channels import Handler
+from elea.api.identity import EntityGlobalId
+from elea.api.sinks import Sink
+from elea.model.keyexpr import KeyExpr
+
+if TYPE_CHECKING:
+    from elea.api.session import Session
+
+__all__ = ["Handle", "Receiving"]
+
+H = TypeVar("H")
+
+
+class Handle:
+    """Something declared through a session."""
+
+    def __init__(self, session: Session, key_expr: KeyExpr | None) -> None:
+        self._session = session
+        self._key_expr = key_expr
+        self._eid = session._next_eid()
+        self._gone = False
+        self._ending = threading.Lock()
+        session._handles.add(self)
+
+    @property
+    def id(self) -> EntityGlobalId:
+        """The identifier of this entity."""
+        return EntityGlobalId(self._session.zid(), self._eid)
+
+    def undeclare(self) -> None:
+        """End it; does nothing the second time."""
+        with self._ending:
+            if self._gone:
+                return
+            self._gone = True
+        self._session._handles.discard(self)
+        self._end()
+
+    def _end(self) -> None:
+        """What ending means."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.undeclare()
+
+
+class Receiving(Handle, Generic[H]):
+    """A handle through which something is received."""
+
+    def __init__(self, session: Session, key_expr: KeyExpr | None, sink: Sink[Any], handler: H) -> None:
+        super().__init__(session, key_expr)
+        self._sink = sink
+        self._handler = handler
+
+    @property
+    def handler(self) -> H:
+        """What was asked for as handler: a channel, the second of a pair, or None for a function."""
+        return self._handler
+
+    @property
+    def dropped(self) -> int:
+        """Items lost because the handler was full."""
+        return self._sink.dropped
+
+    def recv(self) -> Any:
+        """The next item, waiting for it."""
+        return self._channel().recv()
+
+    def try_recv(self) -> Any:
+        """The next item, or None if there is none now."""
+        return self._channel().try_recv()
+
+    def __iter__(self) -> Handler[Any]:
+        return iter(self._channel())
+
+    def _channel(self) -> Handler[Any]:
+        if not isinstance(self._handler, Handler):
+            raise TypeError(f"this {type(self).__name__.lower()} has no channel: its handler is {self._handler!r}")
+        return self._handler

@@ -1,0 +1,142 @@
+"""Liveliness: tokens that live as long as their session, who has them, and when they come and go."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from elea.api.cancellation import CancellationToken
+from elea.api.handle import Handle, Receiving
+from elea.api.reply import Reply, ReplyError
+from elea.api.sample import Sample
+from elea.api.sinks import Sink, into_handler
+from elea.broker.delivery import Mailbox
+from elea.broker.own import Watching
+from elea.model.encoding import Encoding
+from elea.model.keyexpr import KeyExpr
+from elea.model.qos import SampleKind
+from elea.space.face import Declare, Final, InterestMode, Kinds, Undeclare
+
+if TYPE_CHECKING:
+    from elea.api.session import Session
+
+__all__ = ["Liveliness", "LivelinessSubscriber", "LivelinessToken"]
+
+H = TypeVar("H")
+
+
+class LivelinessToken(Handle):
+    """Says that this session is alive, for as long as it is."""
+
+    def __init__(self, session: Session, key_expr: KeyExpr) -> None:
+        super().__init__(session, key_expr)
+        self._number = session._node.own.declare_token(str(key_expr))
+
+    def _end(self) -> None:
+        self._session._node.own.undeclare_token(self._number)
+
+
+class LivelinessSubscriber(Receiving[H]):
+    """Receives a put for every token that appears and a deletion for every one that goes."""
+
+    _key_expr: KeyExpr
+
+    def __init__(self, session: Session, key_expr: KeyExpr, handler: object, *, history: bool) -> None:
+        sink: Sink[Any]
+        sink, user = into_handler(handler, "Sample")
+        super().__init__(session, key_expr, sink, user)  # type: ignore[arg-type]
+        self._keys: dict[int, str] = {}
+        mode = InterestMode.CURRENT_FUTURE if history else InterestMode.FUTURE
+        box = Mailbox(self._changed)
+        self._watching = session._node.own.watch(str(key_expr), Kinds.KEYEXPRS | Kinds.TOKENS, mode, box)
+
+    @property
+    def key_expr(self) -> KeyExpr:
+        """The keys of the tokens it watches."""
+        return self._key_expr
+
+    def _changed(self, message: object) -> None:
+        if isinstance(message, Declare):
+            if self._keys.get(message.id) == message.key:
+                return  # known already
+            self._keys[message.id] = message.key
+            self._sink.push(Sample.of(message.key, b""))
+        elif isinstance(message, Undeclare):
+            # A token older than the interest is named by its key (zenoh-1 §9.3).
+            key = self._keys.pop(message.id, None) or message.key
+            if key is not None:
+                self._sink.push(Sample.of(key, b"", kind=SampleKind.DELETE))
+
+    def _end(self) -> None:
+        self._session._node.own.stop_watching(self._watching)
+        self._sink.close()
+
+
+class Liveliness:
+    """What a session can do with liveliness tokens."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def declare_token(self, key_expr: KeyExpr | str) -> LivelinessToken:
+        """Declare a token."""
+        return LivelinessToken(self._session, self._session._key(key_expr))
+
+    def declare_subscriber(
+        self, key_expr: KeyExpr | str, handler: Any = None, *, history: bool | None = None
+    ) -> LivelinessSubscriber[Any]:
+        """Be told of tokens that come and go; with `history`, also of those that are there."""
+        return LivelinessSubscriber(self._session, self._session._key(key_expr), handler, history=bool(history))
+
+    def get(
+        self,
+        key_expr: KeyExpr | str,
+        handler: Any = None,
+        *,
+        timeout: float | int | None = None,
+        cancellation_token: CancellationToken | None = None,
+    ) -> Any:
+        """Ask which tokens there are."""
+        sink: Sink[Any]
+        sink, user = into_handler(handler, "Reply")
+        session = self._session
+        own = session._node.own
+        state: dict[str, Any] = {"over": False}
+        seen: set[str] = set()
+
+        def end() -> None:
+            if not state["over"]:
+                state["over"] = True
+                sink.close()
+                if "timer" in state:
+                    state["timer"].cancel()
+                watching: Watching | None = state.get("watching")
+                if watching is not None:
+                    own.stop_watching(watching)
+
+        def take(message: object) -> None:
+            if state["over"]:
+                return
+            if isinstance(message, Declare) and message.key not in seen:
+                seen.add(message.key)
+                sink.push(Reply(Sample.of(message.key, b"")))
+            elif isinstance(message, Final):
+                end()
+            elif isinstance(message, ReplyError):
+                sink.push(Reply(message))
+                end()
+
+        box = Mailbox(take)
+
+        def say(message: object) -> None:
+            session._node.round.add(box, message)
+            session._node.round.make()
+
+        seconds = session._settings.queries_default_timeout if timeout is None else float(timeout)
+        state["timer"] = session._node.keeper.after(seconds, lambda: say(ReplyError(b"Timeout", Encoding.ZENOH_STRING)))
+        kinds = Kinds.KEYEXPRS | Kinds.TOKENS
+        state["watching"] = own.watch(str(session._key(key_expr)), kinds, InterestMode.CURRENT, box)
+        if state["over"]:
+            own.stop_watching(state["watching"])
+        if cancellation_token is not None:
+            cancellation_token._add(lambda: say(Final(0)))
+        return user

@@ -1,0 +1,58 @@
+"""Does anybody listen? The matching status of publishers and queriers, and listeners to its changes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from elea.api.handle import Receiving
+from elea.api.info import MatchingStatus
+from elea.api.sinks import Sink, into_handler
+from elea.broker.delivery import Mailbox
+from elea.space.face import Entity, Final, InterestMode, Kinds
+
+if TYPE_CHECKING:
+    from elea.api.session import Session
+
+__all__ = ["MatchingListener", "matching_status"]
+
+H = TypeVar("H")
+KINDS = {Entity.SUBSCRIBER: Kinds.SUBSCRIBERS, Entity.QUERYABLE: Kinds.QUERYABLES}
+
+
+def matching_status(session: Session, entity: Entity, key: str, *, complete: bool = False) -> MatchingStatus:
+    """Whether an entity that intersects `key` is known, elsewhere or in this session."""
+    node = session._node
+    if entity is Entity.SUBSCRIBER and node.own.boxes(key, here=True):
+        return MatchingStatus(True)
+    with node.lock:
+        return MatchingStatus(node.space.matching(node.own, entity, key, complete=complete))
+
+
+class MatchingListener(Receiving[H]):
+    """Tells when matching begins and ends."""
+
+    def __init__(self, session: Session, entity: Entity, key: str, handler: Any, *, complete: bool = False) -> None:
+        sink: Sink[MatchingStatus]
+        sink, user = into_handler(handler, "MatchingStatus")
+        super().__init__(session, None, sink, user)  # type: ignore[arg-type]
+        self._entity = entity
+        self._key = key
+        self._complete = complete
+        self._last = False
+        self._known = False
+        box = Mailbox(self._changed)
+        self._interest = session._node.own.watch(key, KINDS[entity], InterestMode.CURRENT_FUTURE, box)
+
+    def _changed(self, message: object) -> None:
+        if isinstance(message, Final):
+            self._known = True
+        if not self._known:
+            return  # until everything is known there is nothing to compare with
+        status = matching_status(self._session, self._entity, self._key, complete=self._complete)
+        if status.matching != self._last:
+            self._last = status.matching
+            self._sink.push(status)
+
+    def _end(self) -> None:
+        self._session._node.own.stop_watching(self._interest)
+        self._sink.close()

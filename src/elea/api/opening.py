@@ -1,0 +1,95 @@
+"""From a configuration to a running node."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+from elea.api.settings import Settings
+from elea.broker.links import LinkSettings
+from elea.broker.runtime import Runtime
+from elea.io.tls import TlsSettings
+from elea.model.errors import ConfigError
+from elea.model.node_id import NodeId
+from elea.model.qos import Role
+from elea.protocol.zenoh1.backoff import Backoff
+from elea.protocol.zenoh1.terms import Offer
+
+__all__ = ["start"]
+
+
+def start(settings: Settings) -> Runtime:
+    """A node as `settings` describe it, listening and connected."""
+    node_id = settings.id or NodeId.random(random.SystemRandom())
+    runtime = Runtime(node_id.data, settings.role, _links(settings, node_id), timestamping=settings.timestamping)
+    try:
+        runtime.listen(settings.listen.locators if settings.role is not Role.CLIENT else ())
+        connect = settings.connect
+        runtime.connect(connect.locators, timeout=connect.timeout, must=connect.exit_on_failure)
+        if settings.role is not Role.CLIENT and connect.locators:
+            runtime.wait_for_greetings(settings.scouting.delay)
+    except BaseException:
+        runtime.close()
+        raise
+    return runtime
+
+
+def _links(settings: Settings, node_id: NodeId) -> LinkSettings:
+    transport, link, auth = settings.transport, settings.transport.link, settings.auth
+    credentials = None
+    if auth.user is not None and auth.password is not None:
+        credentials = (auth.user.encode(), auth.password.encode())
+    retry = settings.connect.retry
+    offer = Offer(
+        node_id.data,
+        settings.role,
+        batch_size=link.batch_size,
+        sn_bits=min(link.resolution_bits, 32),
+        qos=transport.qos,
+        lowlatency=transport.lowlatency,
+        compression=transport.compression,
+        lease_ms=int(link.lease * 1000),
+        region_name=None if settings.region_name is None else settings.region_name.encode(),
+        credentials=credentials,
+    )
+    wait = link.queue.wait_before_close
+    return LinkSettings(
+        offer,
+        tls=_tls(settings),
+        users=None if auth.dictionary_file is None else _users(auth.dictionary_file),
+        open_timeout=transport.open_timeout,
+        accept_timeout=transport.accept_timeout,
+        max_sessions=transport.max_sessions,
+        keep_alives=link.keep_alive,
+        wait_before_drop=link.queue.wait_before_drop,
+        wait_before_close=3600.0 if wait is None else wait,
+        backoff=lambda: Backoff(first=retry.first, factor=retry.factor, longest=retry.longest),
+    )
+
+
+def _tls(settings: Settings) -> TlsSettings:
+    tls = settings.transport.link.tls
+    return TlsSettings(
+        root_ca_certificate=tls.root_ca_certificate,
+        listen_certificate=tls.listen_certificate,
+        listen_private_key=tls.listen_private_key,
+        connect_certificate=tls.connect_certificate,
+        connect_private_key=tls.connect_private_key,
+        enable_mtls=tls.enable_mtls,
+        verify_name_on_connect=tls.verify_name_on_connect,
+    )
+
+
+def _users(file: Path) -> dict[bytes, bytes]:
+    """User names and passwords, one `user:password` a line (zenoh-1 §5.6)."""
+    try:
+        lines = file.read_bytes().splitlines()
+    except OSError as error:
+        raise ConfigError("transport/auth/usrpwd/dictionary_file", f"cannot read {file}: {error}") from error
+    users: dict[bytes, bytes] = {}
+    for line in filter(None, map(bytes.strip, lines)):
+        user, colon, password = line.partition(b":")
+        if not colon:
+            raise ConfigError("transport/auth/usrpwd/dictionary_file", f"line {line!r} is not user:password")
+        users[user.strip()] = password.strip()
+    return users

@@ -1,0 +1,208 @@
+"""`Sample`: what a subscriber gets, decoded when it is looked at.
+
+A session receives samples as flat tuples of octets (`elea.wire.zenoh1.samples`). Making a `Sample` of one is three
+assignments; timestamp, encoding, attachment and source are decoded together, the first time one of them is asked for.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from elea.api.identity import EntityGlobalId, SourceInfo, ZenohId
+from elea.api.instrumentation import TimestampStack
+from elea.api.timestamp import Timestamp
+from elea.api.zbytes import ZBytes
+from elea.model import timestamp as model
+from elea.model.encoding import Encoding
+from elea.model.keyexpr import KeyExpr
+from elea.model.node_id import NodeId
+from elea.model.qos import CongestionControl, Priority, Qos, SampleKind
+from elea.wire.zenoh1 import messages
+from elea.wire.zenoh1.samples import DEFAULT_QOS, Pushed, details
+
+__all__ = ["Sample", "encoding_of", "source_info_of", "timestamp_of"]
+
+_QOS: Final = tuple(Qos.from_raw(raw) for raw in range(64))
+"""What every packed value means; bits above the sixth are not defined."""
+
+
+class _Details(NamedTuple):
+    """Everything about a sample that few look at."""
+
+    kind: SampleKind = SampleKind.PUT
+    encoding: Encoding = Encoding.ZENOH_BYTES
+    timestamp: Timestamp | None = None
+    attachment: bytes | None = None
+    source_info: SourceInfo | None = None
+    timestamp_stack: TimestampStack | None = None
+
+
+_PLAIN: Final = _Details()
+
+
+class Sample:
+    """One value put to a key, or its deletion.
+
+    >>> sample = Sample.of("home/1/temp", b"21.5", encoding=Encoding.TEXT_PLAIN)
+    >>> str(sample.key_expr), sample.payload.to_string(), sample.kind, str(sample.encoding)
+    ('home/1/temp', '21.5', SampleKind.PUT, 'text/plain')
+    """
+
+    __slots__ = ("_key", "_more", "_raw")
+    _more: _Details | None
+
+    # 0.19 µs, against 0.33 µs for reading the tuple off the wire.
+    def __init__(self, key: KeyExpr | str, raw: Pushed) -> None:
+        """For sessions: `raw` as it came, `key` as its scope and suffix resolve."""
+        self._key = key
+        self._raw = raw
+        self._more = None
+
+    @classmethod
+    def of(
+        cls,
+        key_expr: KeyExpr | str,
+        payload: bytes,
+        *,
+        kind: SampleKind = SampleKind.PUT,
+        encoding: Encoding = Encoding.ZENOH_BYTES,
+        timestamp: Timestamp | None = None,
+        qos: int = DEFAULT_QOS,
+        attachment: bytes | None = None,
+        source_info: SourceInfo | None = None,
+        timestamp_stack: TimestampStack | None = None,
+    ) -> Sample:
+        """A sample of given values, as one that never left its session has them."""
+        made = cls(key_expr, (0, 0, b"", qos, None, payload))
+        made._more = _Details(kind, encoding, timestamp, attachment, source_info, timestamp_stack)
+        return made
+
+    @classmethod
+    def decoded(
+        cls,
+        key_expr: KeyExpr | str,
+        body: messages.Put | messages.Del,
+        *,
+        qos: int = DEFAULT_QOS,
+        timestamp_stack: TimestampStack | None = None,
+    ) -> Sample:
+        """A sample of a message that the codec has read, such as a deletion or a reply."""
+        payload = body.payload if isinstance(body, messages.Put) else b""
+        made = cls(key_expr, (0, 0, b"", qos, None, payload))
+        made._more = _details_of(body, timestamp_stack)
+        return made
+
+    @property
+    def key_expr(self) -> KeyExpr:
+        """The key it was put to."""
+        key = self._key
+        if isinstance(key, str):
+            key = self._key = KeyExpr(key)
+        return key
+
+    @property
+    def payload(self) -> ZBytes:
+        """The value; empty for a deletion."""
+        return ZBytes(self._raw[5])
+
+    @property
+    def kind(self) -> SampleKind:
+        """Whether it was put or deleted."""
+        return (self._more or self._details()).kind
+
+    @property
+    def encoding(self) -> Encoding:
+        """What the payload is."""
+        return (self._more or self._details()).encoding
+
+    @property
+    def timestamp(self) -> Timestamp | None:
+        """When it was put, if anybody said so."""
+        return (self._more or self._details()).timestamp
+
+    @property
+    def congestion_control(self) -> CongestionControl:
+        """What nodes on the way do with it when a queue is full."""
+        return _QOS[self._raw[3] & 63].congestion_control
+
+    @property
+    def priority(self) -> Priority:
+        """The lane it took."""
+        return _QOS[self._raw[3] & 63].priority
+
+    @property
+    def express(self) -> bool:
+        """Whether it was sent without waiting for others to share a batch."""
+        return _QOS[self._raw[3] & 63].express
+
+    @property
+    def attachment(self) -> ZBytes | None:
+        """What was put along with the value."""
+        attachment = (self._more or self._details()).attachment
+        return None if attachment is None else ZBytes(attachment)
+
+    @property
+    def source_info(self) -> SourceInfo | None:
+        """Who put it, if they said so."""
+        return (self._more or self._details()).source_info
+
+    @property
+    def timestamp_stack(self) -> TimestampStack | None:
+        """The timestamps it has collected on its way, if that was asked for."""
+        return (self._more or self._details()).timestamp_stack
+
+    def __repr__(self) -> str:
+        more = self._more or self._details()
+        shown = {
+            "key_expr": str(self._key),
+            "payload": self._raw[5] if len(self._raw[5]) <= 64 else f"<{len(self._raw[5])} octets>",
+            "kind": more.kind,
+            "encoding": str(more.encoding),
+            "timestamp": more.timestamp,
+            "priority": self.priority,
+            "congestion_control": self.congestion_control,
+            "express": self.express,
+            "attachment": more.attachment,
+            "source_info": more.source_info,
+        }
+        return f"Sample({', '.join(f'{name}={value!r}' for name, value in shown.items() if value is not None)})"
+
+    def _details(self) -> _Details:
+        _, _, _, _, meta, payload = self._raw
+        if meta is None:
+            self._more = _PLAIN
+            return _PLAIN
+        self._more = more = _details_of(details(meta, payload), None)
+        return more
+
+
+def _details_of(body: messages.Put | messages.Del, stack: TimestampStack | None) -> _Details:
+    if isinstance(body, messages.Put):
+        kind, encoding = SampleKind.PUT, encoding_of(body.encoding)
+    else:
+        kind, encoding = SampleKind.DELETE, Encoding.ZENOH_BYTES
+    return _Details(
+        kind,
+        encoding,
+        timestamp_of(body.timestamp),
+        body.attachment,
+        source_info_of(body.source_info),
+        stack,
+    )
+
+
+def encoding_of(encoding: messages.Encoding | None) -> Encoding:
+    """The encoding a message carries; one that says nothing has plain bytes."""
+    return Encoding.ZENOH_BYTES if encoding is None else Encoding.of(encoding.id, encoding.schema)
+
+
+def timestamp_of(stamp: messages.Timestamp | None) -> Timestamp | None:
+    """The timestamp a message carries."""
+    return None if stamp is None else Timestamp.of(model.Timestamp(stamp.ntp64, NodeId(stamp.id)))
+
+
+def source_info_of(source: messages.SourceInfo | None) -> SourceInfo | None:
+    """The source a message names."""
+    if source is None:
+        return None
+    return SourceInfo(EntityGlobalId(ZenohId(source.zid), source.eid), source.sn)

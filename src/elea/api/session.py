@@ -1,0 +1,331 @@
+"""`Session`: a program's end of the data space, with the names and defaults of eclipse-zenoh's Python API."""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from types import TracebackType
+from typing import Any, NoReturn, Self
+
+from elea.api.answering import Queryable
+from elea.api.cancellation import CancellationToken
+from elea.api.config import Config
+from elea.api.handle import Handle
+from elea.api.identity import EntityGlobalId, SourceInfo, ZenohId
+from elea.api.instrumentation import TimestampInstrumentation
+from elea.api.liveliness import Liveliness
+from elea.api.opening import start
+from elea.api.publishing import PLAIN, Outlet, Publisher, body_of, into_encoding
+from elea.api.querying import Querier, QueryOptions, ask
+from elea.api.reply import IntoQueryConsolidation, ReplyKeyExpr, into_consolidation
+from elea.api.sessioninfo import SessionInfo
+from elea.api.settings import Settings
+from elea.api.subscribing import Subscriber
+from elea.api.timestamp import Timestamp
+from elea.api.zbytes import IntoZBytes, into_bytes
+from elea.io.timers import monotonic, wall_ns
+from elea.model.encoding import Encoding
+from elea.model.errors import SessionClosed
+from elea.model.keyexpr import KeyExpr
+from elea.model.qos import CongestionControl, Locality, Priority, Qos, QueryTarget, Reliability
+from elea.model.selector import Selector
+from elea.wire.zenoh1.samples import split_body
+
+__all__ = ["Session", "open"]
+
+SESSION_EID = 1
+MAX_OUTLETS = 4096
+
+
+class Session:
+    """Puts, deletes, asks, and declares what receives and answers.
+
+    ::
+
+        with elea.open(elea.Config()) as session:
+            session.put("home/1/temp", "21.5")
+    """
+
+    def __init__(self, config: Config) -> None:
+        self._settings = Settings.of(config)
+        self._handles: weakref.WeakSet[Handle] = weakref.WeakSet()
+        self._eids = itertools.count(SESSION_EID + 1)
+        self._outlets: dict[tuple[str, Locality], Outlet] = {}
+        self._closed = False
+        self._runtime = start(self._settings)
+        self._node = self._runtime.node
+
+    # -- the session itself
+
+    @property
+    def id(self) -> EntityGlobalId:
+        """The identifier of the session as an entity."""
+        return EntityGlobalId(self.zid(), SESSION_EID)
+
+    @property
+    def info(self) -> SessionInfo:
+        """Whom this session is connected to, and what it has dropped."""
+        return SessionInfo(self)
+
+    def zid(self) -> ZenohId:
+        """The identifier of this node."""
+        return ZenohId(self._node.node_id)
+
+    def is_closed(self) -> bool:
+        """Whether `close` has been called."""
+        return self._closed
+
+    def close(self) -> None:
+        """End the session and everything declared through it; returns soon, whatever others do."""
+        if self._closed:
+            return
+        self._closed = True
+        for handle in list(self._handles):
+            handle.undeclare()
+        self._runtime.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def new_timestamp(self) -> Timestamp:
+        """A timestamp of now, above all this session has given."""
+        return Timestamp.of(self._node.clock.tick(wall_ns()))
+
+    def undeclare(self, obj: KeyExpr) -> None:
+        """Undeclare a key expression; a declared one is a plain one here, so there is nothing to do."""
+
+    def declare_keyexpr(self, key_expr: KeyExpr | str) -> KeyExpr:
+        """A key expression to use again and again."""
+        return self._key(key_expr)
+
+    # -- samples
+
+    def put(
+        self,
+        key_expr: KeyExpr | str,
+        payload: IntoZBytes,
+        *,
+        encoding: Encoding | str | None = None,
+        congestion_control: CongestionControl | None = None,
+        priority: Priority | None = None,
+        express: bool | None = None,
+        attachment: IntoZBytes | None = None,
+        timestamp: Timestamp | None = None,
+        timestamp_instrumentation: TimestampInstrumentation | None = None,
+        allowed_destination: Locality | None = None,
+        source_info: SourceInfo | None = None,
+    ) -> None:
+        """Put a sample on a key."""
+        data = into_bytes(payload)
+        meta = None
+        if encoding is not None or attachment is not None or timestamp is not None or source_info is not None:
+            meta, _ = split_body(body_of(b"", into_encoding(encoding), timestamp, attachment, source_info))
+            if meta == b"\x01":
+                meta = None
+        raw = _qos(congestion_control, priority, express, CongestionControl.DROP).raw
+        self._outlet(key_expr, allowed_destination).send(meta, data, raw, True)
+
+    def delete(
+        self,
+        key_expr: KeyExpr | str,
+        *,
+        congestion_control: CongestionControl | None = None,
+        priority: Priority | None = None,
+        express: bool | None = None,
+        attachment: IntoZBytes | None = None,
+        timestamp: Timestamp | None = None,
+        timestamp_instrumentation: TimestampInstrumentation | None = None,
+        allowed_destination: Locality | None = None,
+        source_info: SourceInfo | None = None,
+    ) -> None:
+        """Delete a key."""
+        meta, payload = split_body(body_of(None, PLAIN, timestamp, attachment, source_info))
+        raw = _qos(congestion_control, priority, express, CongestionControl.DROP).raw
+        self._outlet(key_expr, allowed_destination).send(meta, payload, raw, True)
+
+    def declare_publisher(
+        self,
+        key_expr: KeyExpr | str,
+        *,
+        encoding: Encoding | str | None = None,
+        congestion_control: CongestionControl | None = None,
+        priority: Priority | None = None,
+        express: bool | None = None,
+        reliability: Reliability | None = None,
+        allowed_destination: Locality | None = None,
+    ) -> Publisher:
+        """Declare that this session will put to a key, again and again."""
+        return Publisher(
+            self,
+            self._key(key_expr),
+            encoding=into_encoding(encoding),
+            qos=_qos(congestion_control, priority, express, CongestionControl.DROP),
+            reliability=Reliability.RELIABLE if reliability is None else reliability,
+            destination=Locality.ANY if allowed_destination is None else allowed_destination,
+        )
+
+    def declare_subscriber(
+        self, key_expr: KeyExpr | str, handler: Any = None, *, allowed_origin: Locality | None = None
+    ) -> Subscriber[Any]:
+        """Receive what is put to a key expression."""
+        origin = Locality.ANY if allowed_origin is None else allowed_origin
+        return Subscriber(self, self._key(key_expr), handler, origin)
+
+    # -- queries
+
+    def get(
+        self,
+        selector: Selector | KeyExpr | str,
+        handler: Any = None,
+        *,
+        target: QueryTarget | None = None,
+        consolidation: IntoQueryConsolidation | None = None,
+        accept_replies: ReplyKeyExpr | None = None,
+        timeout: float | int | None = None,
+        congestion_control: CongestionControl | None = None,
+        priority: Priority | None = None,
+        express: bool | None = None,
+        payload: IntoZBytes | None = None,
+        encoding: Encoding | str | None = None,
+        attachment: IntoZBytes | None = None,
+        allowed_destination: Locality | None = None,
+        source_info: SourceInfo | None = None,
+        cancellation_token: CancellationToken | None = None,
+        timestamp_instrumentation: TimestampInstrumentation | None = None,
+    ) -> Any:
+        """Ask for what a selector names; replies come through the handler, which ends with the last one."""
+        self._check()
+        options = self._options(
+            target, consolidation, accept_replies, timeout, congestion_control, priority, express, allowed_destination
+        )
+        chosen = selector if isinstance(selector, Selector) else Selector(str(selector))
+        return ask(
+            self,
+            chosen,
+            handler,
+            options,
+            payload=payload,
+            encoding=encoding,
+            attachment=attachment,
+            source_info=source_info,
+            cancellation_token=cancellation_token,
+        )
+
+    def declare_querier(
+        self,
+        key_expr: KeyExpr | str,
+        *,
+        target: QueryTarget | None = None,
+        consolidation: IntoQueryConsolidation | None = None,
+        accept_replies: ReplyKeyExpr | None = None,
+        timeout: float | int | None = None,
+        congestion_control: CongestionControl | None = None,
+        priority: Priority | None = None,
+        express: bool | None = None,
+        allowed_destination: Locality | None = None,
+    ) -> Querier:
+        """Declare that this session will ask about a key expression, again and again."""
+        options = self._options(
+            target, consolidation, accept_replies, timeout, congestion_control, priority, express, allowed_destination
+        )
+        return Querier(self, self._key(key_expr), options)
+
+    def declare_queryable(
+        self,
+        key_expr: KeyExpr | str,
+        handler: Any = None,
+        *,
+        complete: bool | None = None,
+        allowed_origin: Locality | None = None,
+    ) -> Queryable[Any]:
+        """Answer queries on a key expression; `complete` says that nobody else need be asked."""
+        origin = Locality.ANY if allowed_origin is None else allowed_origin
+        return Queryable(self, self._key(key_expr), handler, complete=bool(complete), origin=origin)
+
+    def liveliness(self) -> Liveliness:
+        """Tokens of this session, and those of others."""
+        self._check()
+        return Liveliness(self)
+
+    # -- for the parts of a session
+
+    def _next_eid(self) -> int:
+        self._check()
+        return next(self._eids)
+
+    def _key(self, key_expr: KeyExpr | str) -> KeyExpr:
+        self._check()
+        return key_expr if isinstance(key_expr, KeyExpr) else KeyExpr(key_expr)
+
+    def _check(self) -> None:
+        if self._closed:
+            self._refuse("this session is closed")
+
+    def _refuse(self, problem: str) -> NoReturn:
+        raise SessionClosed(text=problem)
+
+    def _wall_ns(self) -> int:
+        return wall_ns()
+
+    def _wake(self) -> None:
+        self._node.keeper.at(monotonic(), self._node.settle)
+
+    def _outlet(self, key_expr: KeyExpr | str, destination: Locality | None) -> Outlet:
+        self._check()
+        name = (key_expr if type(key_expr) is str else str(key_expr), destination or Locality.ANY)
+        if destination is not None:
+            name = (name[0], destination)
+        outlet = self._outlets.get(name)
+        if outlet is None:
+            self._key(key_expr)
+            if len(self._outlets) >= MAX_OUTLETS:
+                self._outlets.clear()
+            outlet = self._outlets[name] = Outlet(self, *name, numbered=False)
+        return outlet
+
+    def _options(
+        self,
+        target: QueryTarget | None,
+        consolidation: IntoQueryConsolidation | None,
+        accept: ReplyKeyExpr | None,
+        timeout: float | int | None,
+        congestion_control: CongestionControl | None,
+        priority: Priority | None,
+        express: bool | None,
+        destination: Locality | None,
+    ) -> QueryOptions:
+        return QueryOptions(
+            QueryTarget.BEST_MATCHING if target is None else target,
+            into_consolidation(consolidation),
+            ReplyKeyExpr.MATCHING_QUERY if accept is None else accept,
+            self._settings.queries_default_timeout if timeout is None else float(timeout),
+            _qos(congestion_control, priority, express, CongestionControl.BLOCK),
+            Locality.ANY if destination is None else destination,
+        )
+
+
+def open(config: Config | None = None, *, timestamp_callback: Any = None) -> Session:
+    """Open a session.
+
+    Raises:
+        ConfigError, SessionError, LinkError: what is wrong, and what to do about it.
+    """
+    return Session(Config() if config is None else config)
+
+
+def _qos(
+    congestion_control: CongestionControl | None,
+    priority: Priority | None,
+    express: bool | None,
+    default: CongestionControl,
+) -> Qos:
+    return Qos(
+        Priority.DATA if priority is None else priority,
+        default if congestion_control is None else congestion_control,
+        bool(express),
+    )

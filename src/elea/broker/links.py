@@ -1,0 +1,336 @@
+"""Links of a node and the sessions over them: connecting, accepting, reading, keeping alive, ending, coming back."""
+
+from __future__ import annotations
+
+import logging
+import random
+import secrets
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from elea.broker.node import Node
+from elea.broker.zenoh1 import Zenoh1Session
+from elea.io.dial import AnyLink, Listener, connect, listen
+from elea.io.errors import LinkError
+from elea.io.link import read_batches
+from elea.io.sending import Outbox
+from elea.io.timers import Timer, monotonic
+from elea.io.tls import TlsSettings
+from elea.model.errors import EleaError, OperationTimeout, ProtocolError, SessionClosed, SessionError
+from elea.model.qos import Role
+from elea.protocol.zenoh1.backoff import Backoff
+from elea.protocol.zenoh1.keeping import lease_ends, next_keep_alive
+from elea.protocol.zenoh1.opening import Acceptor, Initiator
+from elea.protocol.zenoh1.sending import Sender
+from elea.protocol.zenoh1.terms import Agreement, CloseReason, Offer
+from elea.protocol.zenoh1.transport import Receiver
+from elea.space.face import Region
+
+__all__ = ["Connection", "LinkSettings", "Links"]
+
+_log = logging.getLogger("elea.broker")
+
+REGIONS = {Role.CLIENT: Region.CLIENTS, Role.PEER: Region.PEERS, Role.ROUTER: Region.ROUTERS}
+CLOSING_SECONDS = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class LinkSettings:
+    """What the configuration says of links and sessions."""
+
+    offer: Offer
+    tls: TlsSettings | None = None
+    users: Mapping[bytes, bytes] | None = None
+    open_timeout: float = 10.0
+    accept_timeout: float = 10.0
+    max_sessions: int = 1000
+    keep_alives: int = 4
+    wait_before_drop: float = 0.001
+    wait_before_close: float = 5.0
+    backoff: Callable[[], Backoff] = field(default=Backoff)
+
+
+class Connection:
+    """One link from its opening to its end: a handshake, then a session."""
+
+    def __init__(self, links: Links, link: AnyLink, machine: Initiator | Acceptor) -> None:
+        self.links = links
+        self.link = link
+        self.session: Zenoh1Session | None = None
+        self.error: EleaError | None = None
+        self.ready = threading.Event()
+        self.ended = threading.Event()
+        self._machine = machine
+        self._receiver: Receiver | None = None
+        self._sender: Sender | None = None
+        self._timer: Timer | None = None
+        self._ending = threading.Lock()
+        self._thread = threading.Thread(target=self._run, name=f"elea-read-{link.remote}", daemon=True)
+
+    def start(self) -> None:
+        """Begin the handshake and read."""
+        if isinstance(self._machine, Initiator):
+            self._machine.start()
+        self._timer = self.links.keeper.at(self._machine.next_deadline() or monotonic(), self._opening_late)
+        self._say()
+        self._thread.start()
+
+    # -- reading ------------------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        try:
+            read_batches(self.link, self._batch, self._prefix)
+            self.end(SessionClosed(text="the other node closed the link"))
+        except EleaError as error:
+            self._say_quietly()
+            self.end(error)
+        except Exception as error:  # noqa: BLE001 - whatever it was, the link must not stay half alive
+            _log.exception("reading failed: link=%s", self.link.remote)
+            self.end(SessionClosed(text=f"internal error: {error!r}"))
+
+    def _prefix(self) -> int:
+        session = self.session
+        return 4 if session is not None and session.agreement.lowlatency else 2
+
+    def _batch(self, batch: bytes) -> None:
+        receiver, session = self._receiver, self.session
+        if receiver is None or session is None:
+            agreement = self._machine.receive(batch, monotonic())
+            if agreement is not None:
+                self._open(agreement)
+            self._say()
+            if agreement is not None:
+                self._opened()
+            return
+        receiver.receive(batch, monotonic(), session)
+        node = self.links.node
+        node.round.make()
+        if receiver.closed:
+            self.end(SessionClosed(text="the other node closed the session"))
+
+    # -- the handshake ------------------------------------------------------------------------------------------------
+
+    def _say(self) -> None:
+        for batch in self._machine.to_send(monotonic()):
+            prefix = len(batch).to_bytes(2, "little") if self.link.streamed else b""
+            self.link.send(prefix + batch)
+
+    def _say_quietly(self) -> None:
+        """The CLOSE of a failed handshake; the link may be gone already."""
+        try:
+            self._say()
+        except LinkError:
+            return
+
+    def _opening_late(self) -> None:
+        try:
+            self._machine.on_deadline(monotonic())
+        except EleaError as error:
+            self._say_quietly()
+            self.end(error)
+
+    def _open(self, agreement: Agreement) -> None:
+        settings = self.links.settings
+        sender = self._sender = Sender(agreement, prefix=self.link.streamed)
+
+        def frame(key: int, parts: list[bytes], size: int) -> list[bytes]:
+            if size <= sender.room:
+                return [sender.frame(key >> 1, bool(key & 1), parts, size)]
+            return sender.batches(key >> 1, bool(key & 1), parts)
+
+        outbox = Outbox(
+            self.link,
+            frame,
+            room=sender.room,
+            on_broken=self.end,
+            wait_before_drop=settings.wait_before_drop,
+            wait_before_close=settings.wait_before_close,
+        )
+        self._receiver = Receiver(agreement, monotonic())
+        self.session = Zenoh1Session(self.links.node, agreement, REGIONS[agreement.peer_role], outbox)
+
+    def _opened(self) -> None:
+        """The last message of the handshake is out: the session begins."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self.links.joined(self)
+        self._watch()
+        self.ready.set()
+
+    # -- time ---------------------------------------------------------------------------------------------------------
+
+    def _watch(self) -> None:
+        """Keep the session alive, and notice when the other end does not."""
+        session, receiver, sender = self.session, self._receiver, self._sender
+        if session is None or receiver is None or sender is None or self.ended.is_set():
+            return
+        now = monotonic()
+        agreement = session.agreement
+        if now >= lease_ends(receiver.last_heard, agreement.peer_lease):
+            self.end(SessionClosed(CloseReason.EXPIRED, "the other node was silent for its whole lease"))
+            return
+        due = next_keep_alive(session.outbox.last_sent, agreement.own_lease, per_lease=self.links.settings.keep_alives)
+        if now >= due:
+            try:
+                session.outbox.control(sender.keep_alive())
+            except LinkError as error:
+                self.end(error)
+                return
+            due = now + agreement.own_lease / self.links.settings.keep_alives
+        when = min(due, lease_ends(receiver.last_heard, agreement.peer_lease))
+        self._timer = self.links.keeper.at(max(when, now + 0.001), self._watch)
+
+    # -- the end ------------------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """End the session in good order."""
+        session, sender = self.session, self._sender
+        if session is not None and sender is not None and not self.ended.is_set():
+            try:
+                session.outbox.flush(CLOSING_SECONDS)
+                session.outbox.control(sender.close())
+                session.outbox.flush(CLOSING_SECONDS)
+            except LinkError:
+                pass  # it is gone already, which is what is wanted
+        self.end(SessionClosed(text="closed by this node"))
+        if self._thread is not threading.current_thread() and self._thread.is_alive():
+            self._thread.join(1.0)
+
+    def end(self, error: EleaError) -> None:
+        """However it came: the link is closed, the space is told, once."""
+        with self._ending:
+            if self.ended.is_set():
+                return
+            self.error = error
+            self.ended.set()
+        if self._timer is not None:
+            self._timer.cancel()
+        self.link.close()
+        if self.session is not None:
+            self.session.outbox.close()
+        self.links.left(self)
+        self.ready.set()
+
+
+class Links:
+    """All links of a node."""
+
+    def __init__(self, node: Node, settings: LinkSettings) -> None:
+        self.node = node
+        self.settings = settings
+        self.keeper = node.keeper
+        self.listeners: list[Listener] = []
+        self.connections: set[Connection] = set()
+        self.on_left: Callable[[Connection], None] | None = None
+        self.refused = 0
+        self._opening: set[Connection] = set()
+        self._lock = threading.Lock()
+        self._closed = False
+        self._cookie_key = secrets.token_bytes(32)
+
+    def offer_for(self, link: AnyLink) -> Offer:
+        """What this node wants of a session over `link`."""
+        offer = self.settings.offer
+        return replace(offer, batch_size=min(offer.batch_size, link.mtu))
+
+    def connect(self, locator: str, *, timeout: float | None = None) -> Connection:
+        """Open a session with the node at `locator`; returns when both sides agree.
+
+        Raises:
+            LinkError, SessionError, ProtocolError: why it could not be opened.
+        """
+        wait = self.settings.open_timeout if timeout is None else timeout
+        link = connect(locator, timeout=wait, tls=self.settings.tls)
+        connection = Connection(self, link, Initiator(self.offer_for(link), monotonic(), wait))
+        self._start(connection)
+        if not connection.ready.wait(wait + 1.0):
+            connection.end(OperationTimeout(f"no session with {locator} within {wait} s"))
+        if connection.session is None or connection.ended.is_set():
+            error = connection.error or SessionError(f"no session with {locator}")
+            raise error
+        return connection
+
+    def listen(self, locator: str) -> Listener:
+        """Accept sessions at `locator`."""
+        listener = listen(locator, tls=self.settings.tls, on_link=self._accept)
+        self.listeners.append(listener)
+        return listener
+
+    def locators(self) -> list[str]:
+        """Where this node can be reached."""
+        return [locator for listener in self.listeners for locator in listener.locators()]
+
+    def close(self) -> None:
+        """End everything; returns soon, whatever the others do."""
+        with self._lock:
+            self._closed = True
+            connections = [*self.connections, *self._opening]
+        for listener in self.listeners:
+            listener.close()
+        for connection in connections:
+            connection.close()
+
+    # -- what connections say -----------------------------------------------------------------------------------------
+
+    def _accept(self, link: AnyLink) -> None:
+        acceptor = Acceptor(
+            self.offer_for(link),
+            monotonic(),
+            cookie_key=self._cookie_key,
+            random=random.SystemRandom(),
+            users=self.settings.users,
+            accept=self._admit,
+            timeout=self.settings.accept_timeout,
+        )
+        try:
+            self._start(Connection(self, link, acceptor))
+        except (LinkError, ProtocolError) as error:
+            _log.info("link refused: link=%s problem=%s", link.remote, error)
+            link.close()
+
+    def _admit(self, node_id: bytes, role: Role) -> int | None:
+        with self._lock:
+            if any(c.session is not None and c.session.node_id == node_id for c in self.connections):
+                self.refused += 1
+                return CloseReason.MAX_LINKS
+            if len(self.connections) >= self.settings.max_sessions:
+                self.refused += 1
+                return CloseReason.INVALID
+        return None
+
+    def _start(self, connection: Connection) -> None:
+        with self._lock:
+            if self._closed:
+                connection.link.close()
+                raise SessionClosed(text="this node is closed")
+            self._opening.add(connection)
+        connection.start()
+
+    def joined(self, connection: Connection) -> None:
+        """A handshake has succeeded."""
+        session = connection.session
+        assert session is not None
+        with self._lock:
+            self._opening.discard(connection)
+            self.connections.add(connection)
+        with self.node.lock:
+            self.node.space.add_face(session)
+        self.node.settle()
+        _log.info(
+            "session opened: node=%s role=%s link=%s", session.node_id.hex(), session.role.name, connection.link.remote
+        )
+
+    def left(self, connection: Connection) -> None:
+        """A link has ended, before or after its session began."""
+        with self._lock:
+            self._opening.discard(connection)
+            was_open = connection in self.connections
+            self.connections.discard(connection)
+        if was_open and connection.session is not None:
+            with self.node.lock:
+                self.node.space.remove_face(connection.session, monotonic())
+            self.node.settle()
+            _log.info("session ended: node=%s reason=%s", connection.session.node_id.hex(), connection.error)
+        if was_open and self.on_left is not None:
+            self.on_left(connection)

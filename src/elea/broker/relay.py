@@ -1,0 +1,159 @@
+"""Samples on their way out: runs of PUSH messages rewritten for every neighbour at once.
+
+A node gives each key one number for all its links, so the octets of a rewritten run are the same whoever gets them.
+Rewriting one sample is one dictionary look-up and two parts, header and payload; stamping adds two short
+concatenations, since consecutive timestamps differ in one octet. Spec: zenoh-1 §13.2, §16.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from elea.model.limits import MAX_NUMBERS
+from elea.model.node_id import NodeId
+from elea.model.timestamp import Hlc, HlcUpdate, Timestamp
+from elea.wire.primitives import write_z
+from elea.wire.zenoh1.codec import read_timestamp
+from elea.wire.zenoh1.samples import DEFAULT_QOS, Pushed
+
+__all__ = ["Numbers", "OutgoingKey", "Stamper"]
+
+PUSH: Final = 0x1D
+SUFFIX: Final = 0x20
+SENDER: Final = 0x40
+EXTENDED: Final = 0x80
+QOS_EXTENSION: Final = 0x21
+PUT: Final = 0x01
+STAMPED: Final = 0x20
+FIRST_OCTET: Final = tuple(bytes([low | 0x80]) for low in range(128))
+
+
+def vle(value: int) -> bytes:
+    out = bytearray()
+    write_z(out, value, 64, "size")
+    return bytes(out)
+
+
+class Numbers:
+    """The numbers this node gives to keys, the same on every link; 0 when there are none left."""
+
+    def __init__(self) -> None:
+        self._by_key: dict[str, int] = {}
+
+    def number(self, key: str) -> int:
+        found = self._by_key.get(key)
+        if found is None:
+            found = len(self._by_key) + 1 if len(self._by_key) < MAX_NUMBERS else 0
+            if found:
+                self._by_key[key] = found
+        return found
+
+
+class Stamper:
+    """Gives timestamps to samples that have none, and judges those that have one."""
+
+    def __init__(self, clock: Hlc) -> None:
+        self.clock = clock
+        self.replaced = 0
+        self._tail = vle(len(bytes(clock.id))) + bytes(clock.id)
+        self._high = -1
+        self._head = b""
+        self._tails: dict[int, bytes] = {}
+
+    def tails(self, ntp64: int) -> dict[int, bytes]:
+        """For the 128 numbers that share their higher octets: by payload size, what follows the first octet."""
+        high = ntp64 >> 7
+        if high != self._high:
+            out = bytearray()
+            write_z(out, ntp64, 64, "timestamp")
+            self._high = high
+            self._head = bytes(out[1:]) + self._tail
+            self._tails = {}
+        return self._tails
+
+    def tail(self, size: int) -> bytes:
+        tail = self._tails[size] = self._head + vle(size)
+        return tail
+
+    def whole(self, ntp64: int) -> bytes:
+        """A timestamp with the id of this clock."""
+        self.tails(ntp64)
+        return FIRST_OCTET[ntp64 & 127] + self._head
+
+    def acceptable(self, meta: bytes, now_ns: int) -> bool:
+        """Whether the timestamp of a PUT may stay: not more than the drift ahead of this clock."""
+        stamp, _ = read_timestamp(meta, 1)
+        remote = Timestamp(stamp.ntp64, NodeId(stamp.id))
+        if self.clock.update(remote, now_ns) is HlcUpdate.ACCEPTED:
+            return True
+        self.replaced += 1
+        return False
+
+
+class OutgoingKey:
+    """What all samples of one key have in common on the wire."""
+
+    __slots__ = ("_plain", "_prefixes", "key", "number")
+
+    def __init__(self, key: str, number: int) -> None:
+        self.key = key
+        self.number = number
+        self._prefixes: dict[int, bytes] = {}
+        self._plain: dict[tuple[int, int], bytes] = {}
+
+    def prefix(self, qos: int) -> bytes:
+        """The PUSH message up to its body."""
+        found = self._prefixes.get(qos)
+        if found is None:
+            header = PUSH | SENDER | (0 if self.number else SUFFIX) | (0 if qos == DEFAULT_QOS else EXTENDED)
+            expr = vle(self.number) if self.number else b"\0" + vle(len(self.key.encode())) + self.key.encode()
+            extension = b"" if qos == DEFAULT_QOS else bytes([QOS_EXTENSION, qos])
+            found = self._prefixes[qos] = bytes([header]) + expr + extension
+        return found
+
+    def rewrite(self, run: list[Pushed]) -> list[bytes]:
+        """Header, payload, header, payload … of a run as it is."""
+        parts: list[bytes] = []
+        plain = self._plain
+        for _, _, _, qos, meta, payload in run:
+            size = len(payload)
+            if meta is None:
+                header = plain.get((qos, size))
+                if header is None:
+                    header = self.prefix(qos) + b"\x01" + vle(size)
+                    if len(plain) < 1024:
+                        plain[qos, size] = header
+            else:
+                header = self.prefix(qos) + meta + _size(meta, size)
+            parts += (header, payload)
+        return parts
+
+    def stamp(self, run: list[Pushed], stamper: Stamper, now_ns: int) -> list[bytes]:
+        """The same with a timestamp on every put that had none, or one too far ahead; deletions are left alone."""
+        parts: list[bytes] = []
+        ntp64 = stamper.clock.reserve(now_ns, len(run))
+        last_qos, prefix = -1, b""
+        for _, _, _, qos, meta, payload in run:
+            size = len(payload)
+            if qos != last_qos:
+                last_qos, prefix = qos, self.prefix(qos) + b"\x21"
+            if meta is None:
+                tail = stamper.tails(ntp64).get(size) or stamper.tail(size)
+                parts += (prefix + FIRST_OCTET[ntp64 & 127] + tail, payload)
+            elif meta[0] & 0x1F != PUT or (meta[0] & STAMPED and stamper.acceptable(meta, now_ns)):
+                parts += (self.prefix(qos) + meta + _size(meta, size), payload)
+            else:
+                parts += (self._stamped(qos, meta, stamper.whole(ntp64), size), payload)
+            ntp64 += 1
+        return parts
+
+    def _stamped(self, qos: int, meta: bytes, stamp: bytes, size: int) -> bytes:
+        rest = 1
+        if meta[0] & STAMPED:
+            _, rest = read_timestamp(meta, 1)
+        return self.prefix(qos) + bytes([meta[0] | STAMPED]) + stamp + meta[rest:] + vle(size)
+
+
+def _size(meta: bytes, size: int) -> bytes:
+    """The length of the payload, which a deletion has not."""
+    return vle(size) if meta[0] & 0x1F == PUT else b""

@@ -1,0 +1,140 @@
+"""Addresses of this machine and of others: interfaces, resolution, and how they are written in locators."""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import socket
+import struct
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from elea.io.errors import ConnectTimeout, NameUnknown
+
+__all__ = ["Address", "Interface", "announced", "interfaces", "resolve", "written"]
+
+_SIOCGIFFLAGS: Final = 0x8913
+_SIOCGIFADDR: Final = 0x8915
+_IFF_UP: Final = 0x1
+_IFF_LOOPBACK: Final = 0x8
+_IFF_MULTICAST: Final = 0x1000
+_MAPPED: Final = "::ffff:"
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """A network interface that is up."""
+
+    name: str
+    index: int
+    loopback: bool
+    multicast: bool
+    ipv4: str | None
+    ipv6: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """An address a socket can use: family and what `bind` or `connect` want."""
+
+    family: socket.AddressFamily
+    sockaddr: tuple[str, int] | tuple[str, int, int, int]
+
+
+def interfaces() -> list[Interface]:
+    """The interfaces that are up; on systems other than Linux only what the host name resolves to."""
+    try:
+        import fcntl
+    except ImportError:  # pragma: no cover - not on Linux
+        return []
+    found: list[Interface] = []
+    ipv6 = _ipv6_addresses()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        for index, name in socket.if_nameindex():
+            request = struct.pack("256s", name.encode()[:15])
+            try:
+                flags = struct.unpack_from("H", fcntl.ioctl(probe, _SIOCGIFFLAGS, request), 16)[0]
+            except OSError:  # gone since it was listed
+                continue
+            if not flags & _IFF_UP:
+                continue
+            ipv4 = None
+            with contextlib.suppress(OSError):  # an interface without IPv4
+                ipv4 = socket.inet_ntoa(fcntl.ioctl(probe, _SIOCGIFADDR, request)[20:24])
+            loopback, multicast = bool(flags & _IFF_LOOPBACK), bool(flags & _IFF_MULTICAST)
+            found.append(Interface(name, index, loopback, multicast, ipv4, tuple(ipv6.get(name, ()))))
+    return found
+
+
+def announced(host: str, iface: str | None = None) -> list[str]:
+    """The addresses to tell others for a listener bound to `host`: itself, or for 0.0.0.0 and :: those of the machine.
+
+    As eclipse-zenoh does: `::` stands for IPv4 too, loopback and link-local addresses are left out. Unlike it, a
+    machine that has loopback only announces that, so that programs on it still find each other.
+    """
+    if host not in ("0.0.0.0", "::"):
+        return [host]
+    chosen = [found for found in interfaces() if iface is None or found.name == iface]
+    for loopback in (False, True):
+        ipv4 = [found.ipv4 for found in chosen if found.ipv4 and found.loopback is loopback]
+        ipv6 = [text for found in chosen if found.loopback is loopback for text in found.ipv6]
+        addresses = ipv4 + (
+            [text for text in ipv6 if not ipaddress.ip_address(text).is_link_local] if host == "::" else []
+        )
+        if addresses:
+            return addresses
+    return []
+
+
+def resolve(locator: str, host: str, port: int, *, kind: socket.SocketKind, timeout: float) -> list[Address]:
+    """Every address of a host, in the order the system prefers.
+
+    A name is looked up in a thread of its own: the system gives no other way to stop waiting.
+
+    Raises:
+        NameUnknown: the name has no address.
+        ConnectTimeout: the lookup took longer than `timeout`.
+    """
+    found = _lookup(host, port, kind, socket.AI_NUMERICHOST)
+    if isinstance(found, list):
+        return found
+    answers: list[list[Address] | OSError] = []
+    worker = threading.Thread(
+        target=lambda: answers.append(_lookup(host, port, kind, 0)), name="elea-resolve", daemon=True
+    )
+    worker.start()
+    worker.join(timeout)
+    if not answers:
+        raise ConnectTimeout(locator, f"looking up {host} took longer than {timeout:g} s", "try an address instead")
+    answer = answers[0]
+    if isinstance(answer, OSError):
+        raise NameUnknown(locator, f"host name {host!r} is unknown", "check the spelling or use an address") from answer
+    return answer
+
+
+def written(sockaddr: tuple[str, int] | tuple[str, int, int, int]) -> str:
+    """`host:port` or `[host]:port` for a socket's address; IPv4 inside IPv6 is written as IPv4."""
+    host, port = sockaddr[0], sockaddr[1]
+    if host.startswith(_MAPPED) and "." in host:
+        host = host.removeprefix(_MAPPED)
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _lookup(host: str, port: int, kind: socket.SocketKind, flags: int) -> list[Address] | OSError:
+    try:
+        entries = socket.getaddrinfo(host, port, type=kind, flags=flags)
+    except (OSError, UnicodeError) as error:
+        return error if isinstance(error, OSError) else OSError(str(error))
+    usable = (socket.AF_INET, socket.AF_INET6)
+    return [Address(family, sockaddr) for family, _, _, _, sockaddr in entries if family in usable]  # type: ignore[arg-type]
+
+
+def _ipv6_addresses() -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    with contextlib.suppress(OSError):  # no IPv6 on this machine
+        for line in Path("/proc/net/if_inet6").read_text().splitlines():
+            fields = line.split()
+            found.setdefault(fields[5], []).append(str(ipaddress.IPv6Address(bytes.fromhex(fields[0]))))
+    return found

@@ -1,0 +1,324 @@
+"""One connection: sending octets, receiving octets, and an end that wakes everybody who waits on it.
+
+A link knows nothing of what it carries. Stream links (tcp, tls, unix) carry batches behind a length prefix, which
+`read_batches` cuts; a datagram link (udp) carries one batch per datagram. Any number of threads may send, close and
+look; one thread reads.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import threading
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol, TypeAlias
+
+from elea.io.errors import BatchTooLarge, LinkClosed
+from elea.model.limits import MAX_BATCH
+
+__all__ = [
+    "RECEIVE_BUFFER",
+    "DatagramLink",
+    "Link",
+    "Octets",
+    "SocketLink",
+    "StreamLink",
+    "TcpLink",
+    "UnixLink",
+    "after",
+    "read_batches",
+    "stream_mtu",
+]
+
+Octets: TypeAlias = bytes | bytearray | memoryview
+
+RECEIVE_BUFFER: Final = 1 << 20
+"""Octets asked of the kernel at once. Only what really arrives is ever touched, so an idle link costs one page."""
+
+_LINGER_MS: Final = 10_000
+_IOV_MAX: Final = 1_024
+_DONTWAIT: Final = socket.MSG_DONTWAIT
+_SINGLE: Final = (bytes, bytearray, memoryview)
+
+
+class Link(Protocol):
+    """One connection; `local` and `remote` are locator texts, `mtu` the largest batch to offer, prefix included."""
+
+    @property
+    def local(self) -> str: ...
+    @property
+    def remote(self) -> str: ...
+    @property
+    def mtu(self) -> int: ...
+    @property
+    def streamed(self) -> bool: ...
+    @property
+    def reliable(self) -> bool: ...
+    @property
+    def closed(self) -> bool: ...
+    @property
+    def held(self) -> bool:
+        """Whether `try_send` took octets that are not with the kernel yet; any later send writes them first."""
+        ...
+
+    def send(self, data: Octets | Sequence[Octets]) -> None:
+        """Write everything, however long it takes; on a datagram link all of it is one batch."""
+        ...
+
+    def try_send(self, data: Octets | Sequence[Octets]) -> int:
+        """Write what the kernel takes at once and return how many octets that was; 0 when it takes none."""
+        ...
+
+    def close(self) -> None:
+        """End the link; threads blocked on it return or raise `LinkClosed`. May be called by anyone, repeatedly."""
+        ...
+
+
+class StreamLink(Link, Protocol):
+    """A link that carries one stream of octets."""
+
+    def receive_into(self, view: memoryview) -> int:
+        """Wait for octets and return how many came; 0 when the other side will send no more or the link is closed."""
+        ...
+
+
+class DatagramLink(Link, Protocol):
+    """A link that keeps batches apart."""
+
+    def receive_batch(self) -> bytes | None:
+        """Wait for the next batch; None when the link is closed."""
+        ...
+
+
+def read_batches(
+    link: StreamLink | DatagramLink,
+    on_batch: Callable[[bytes], None],
+    prefix_size: Callable[[], int] = lambda: 2,
+    *,
+    limit: int = MAX_BATCH,
+    buffer_size: int = RECEIVE_BUFFER,
+) -> None:
+    """Hand over every batch that arrives, until the link is closed here or the other side is done sending.
+
+    Args:
+        prefix_size: octets of the length prefix of the next batch, little endian: 2, or 4 after the handshake of a
+            low latency session; asked before each batch, so `on_batch` may change the answer.
+        limit: largest batch accepted, prefix not counted.
+
+    Raises:
+        LinkClosed: the link broke, or ended inside a batch.
+        BatchTooLarge: the other side announced more than `limit`.
+    """
+    if not link.streamed:
+        _read_datagrams(link, on_batch, limit)  # type: ignore[arg-type]
+        return
+    receive: Callable[[memoryview], int] = link.receive_into  # type: ignore[union-attr]
+    buffer = bytearray(max(buffer_size, limit + 4))
+    view = memoryview(buffer)
+    end = 0
+    while count := receive(view[end:]):
+        end += count
+        start = 0
+        # One copy per batch: slicing `bytes` later is cheaper than slicing views, and the buffer is free again.
+        while True:
+            width = prefix_size()
+            first = start + width
+            if first > end:
+                break
+            if width == 2:
+                size = buffer[start] | buffer[start + 1] << 8
+            else:
+                size = int.from_bytes(view[start:first], "little")
+            if size > limit:
+                raise BatchTooLarge(link.remote, size, limit)
+            stop = first + size
+            if stop > end:
+                break
+            on_batch(bytes(view[first:stop]))
+            start = stop
+        if start:
+            end -= start
+            if end:
+                view[:end] = view[start : start + end]
+    if end and not link.closed:
+        raise LinkClosed(link.remote, f"ended by the other side inside a batch, {end} octets into it")
+
+
+def _read_datagrams(link: DatagramLink, on_batch: Callable[[bytes], None], limit: int) -> None:
+    while (batch := link.receive_batch()) is not None:
+        if len(batch) > limit:
+            raise BatchTooLarge(link.remote, len(batch), limit)
+        if batch:
+            on_batch(batch)
+
+
+class SocketLink:
+    """What links over a connected socket share.
+
+    The file descriptor is closed by whoever leaves last: closing it under a blocked call would let that call touch
+    the next file that gets the same number.
+    """
+
+    streamed = True
+    reliable = True
+
+    def __init__(self, sock: socket.socket, local: str, remote: str, mtu: int = MAX_BATCH) -> None:
+        self.local = local
+        self.remote = remote
+        self.mtu = mtu
+        self.closed = False
+        self._socket = sock
+        self._gate = threading.Lock()
+        self._inside = 0
+
+    @property
+    def held(self) -> bool:
+        return False
+
+    def send(self, data: Octets | Sequence[Octets]) -> None:
+        self._enter()
+        try:
+            if isinstance(data, _SINGLE):
+                self._socket.sendall(data)
+            else:
+                self._send_pieces(list(data))
+        except OSError as error:
+            raise self._broken(error) from error
+        finally:
+            self._leave()
+
+    def try_send(self, data: Octets | Sequence[Octets]) -> int:
+        self._enter()
+        try:
+            if isinstance(data, _SINGLE):
+                return self._socket.send(data, _DONTWAIT)
+            return self._socket.sendmsg(data[:_IOV_MAX], (), _DONTWAIT)
+        except BlockingIOError:
+            return 0
+        except OSError as error:
+            raise self._broken(error) from error
+        finally:
+            self._leave()
+
+    def receive_into(self, view: memoryview) -> int:
+        try:
+            self._enter()
+        except LinkClosed:
+            return 0
+        try:
+            return self._socket.recv_into(view)
+        except OSError as error:
+            if self.closed:
+                return 0
+            raise self._broken(error) from error
+        finally:
+            self._leave()
+
+    def close(self) -> None:
+        with self._gate:
+            if self.closed:
+                return
+            self.closed = True
+            last = not self._inside
+        self._wake()
+        if last:
+            self._finish()
+
+    def _send_pieces(self, pieces: list[Octets]) -> None:
+        while pieces:
+            sent = self._socket.sendmsg(pieces[:_IOV_MAX])
+            pieces = after(pieces, sent)
+
+    def _enter(self) -> None:
+        with self._gate:
+            if self.closed:
+                raise LinkClosed(self.remote)
+            self._inside += 1
+
+    def _leave(self) -> None:
+        with self._gate:
+            self._inside -= 1
+            last = self.closed and not self._inside
+        if last:
+            self._finish()
+
+    def _wake(self) -> None:
+        with contextlib.suppress(OSError):  # the other side may have gone first
+            self._socket.shutdown(socket.SHUT_RDWR)
+
+    def _finish(self) -> None:
+        """Close the descriptor; called once, when nobody is inside."""
+        # The kernel resets the connection when unread octets are left, and may drop our last words with it.
+        with contextlib.suppress(OSError):
+            for _ in range(16):
+                if not self._socket.recv(65_536, _DONTWAIT):
+                    break
+        self._socket.close()
+
+    def _broken(self, error: OSError) -> LinkClosed:
+        if self.closed:
+            return LinkClosed(self.remote)
+        if isinstance(error, ConnectionResetError):
+            return LinkClosed(self.remote, "reset by the other side")
+        if isinstance(error, BrokenPipeError):
+            return LinkClosed(self.remote, "closed by the other side")
+        if isinstance(error, TimeoutError):
+            return LinkClosed(self.remote, "no answer from the other machine")
+        return LinkClosed(self.remote, os.strerror(error.errno).lower() if error.errno else str(error))
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.local} to {self.remote}{' closed' if self.closed else ''}>"
+
+
+class TcpLink(SocketLink):
+    """A TCP connection."""
+
+    def __init__(self, sock: socket.socket, local: str, remote: str) -> None:
+        tune_tcp(sock)
+        super().__init__(sock, local, remote, stream_mtu(sock))
+
+    def _finish(self) -> None:
+        # SO_LINGER would make close() itself wait for up to 10 s. Closing in the background delivers the same
+        # octets; the user timeout bounds for how long the kernel tries, as eclipse-zenoh's linger of 10 s does.
+        if hasattr(socket, "TCP_USER_TIMEOUT"):
+            with contextlib.suppress(OSError):
+                self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _LINGER_MS)
+        super()._finish()
+
+
+class UnixLink(SocketLink):
+    """A connection over a unix socket."""
+
+
+def tune_tcp(sock: socket.socket) -> None:
+    """Send at once, and notice machines that vanished while nothing was said."""
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+
+
+def stream_mtu(sock: socket.socket) -> int:
+    """The batch size to offer on a TCP connection: what eclipse-zenoh 1.10.2 offers on the same one.
+
+    65535 less the headers, then the largest multiple of half the segment size below that.
+    """
+    bound = MAX_BATCH - (40 if sock.family == socket.AF_INET else 60)
+    try:
+        half = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG) // 2
+    except OSError:
+        return bound
+    if half <= 0 or half >= bound:
+        return bound
+    return (bound - 1) // half * half
+
+
+def after(pieces: Sequence[Octets], sent: int) -> list[Octets]:
+    """What is left of some pieces when their first `sent` octets are gone."""
+    for index, piece in enumerate(pieces):
+        if sent < len(piece):
+            rest: list[Octets] = list(pieces[index:])
+            if sent:
+                rest[0] = memoryview(piece)[sent:]
+            return rest
+        sent -= len(piece)
+    return []

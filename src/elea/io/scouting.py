@@ -1,0 +1,227 @@
+"""The sockets of scouting: asking a multicast group, and listening on it. What is asked is up to others.
+
+Neither side may fail because a machine has no multicast: what does not work is logged once, counted, and left out.
+Spec: zenoh-1 section 7.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import logging
+import selectors
+import socket
+import struct
+import threading
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias
+
+from elea.io.addresses import Interface, interfaces, written
+from elea.io.errors import LocatorError
+from elea.io.locator import host_port
+from elea.model.errors import ConfigError
+
+__all__ = ["SCOUTING_GROUP", "Datagrams", "ScoutListener", "ScoutSender", "chosen_interfaces"]
+
+SCOUTING_GROUP: Final = "224.0.0.224:7446"
+"""Group and port where nodes ask for each other."""
+
+_BUFFER: Final = 65_536
+_JOIN_SECONDS: Final = 1.0
+_log = logging.getLogger("elea.io")
+
+Source: TypeAlias = tuple[str, int]
+Datagrams: TypeAlias = Callable[[bytes, Source], None]
+"""Told every datagram and where it came from, in the thread of the socket."""
+
+
+def chosen_interfaces(names: Sequence[str] | str = "auto") -> list[Interface]:
+    """The interfaces to scout on: those named, or all that have IPv4 and multicast; without any, loopback.
+
+    A name may also be an address of this machine.
+
+    Raises:
+        ConfigError: an interface named does not exist or has no IPv4 address.
+    """
+    usable = [found for found in interfaces() if found.ipv4 is not None]
+    if names == "auto":
+        return [found for found in usable if found.multicast and not found.loopback] or usable[:1]
+    wanted = names.split(",") if isinstance(names, str) else list(names)
+    chosen = [found for found in usable if found.name in wanted or found.ipv4 in wanted]
+    known = {word for found in chosen for word in (found.name, found.ipv4)}
+    for name in wanted:
+        if name not in known:
+            hint = f"use auto or some of {', '.join(found.name for found in usable)}"
+            raise ConfigError("scouting/multicast/interface", f"no interface {name!r} with an IPv4 address is up", hint)
+    return chosen
+
+
+class _Sockets:
+    """A thread that hands what arrives on some sockets to a callback."""
+
+    def __init__(self, name: str, on_datagram: Datagrams) -> None:
+        self.received = 0
+        self.failures = 0
+        self._on_datagram = on_datagram
+        self._sockets: list[socket.socket] = []
+        self._gate = threading.Lock()
+        self._closed = False
+        self._selector = selectors.DefaultSelector()
+        self._wake, waker = socket.socketpair()
+        self._selector.register(waker, selectors.EVENT_READ)
+        self._waker = waker
+        self._thread = threading.Thread(target=self._run, name=f"elea-{name}", daemon=True)
+
+    def send_to(self, data: bytes, source: Source) -> bool:
+        """Answer a datagram by unicast; False when it could not be sent."""
+        with self._gate:
+            if self._closed or not self._sockets:
+                return False
+            return self._send(self._sockets[0], data, source)
+
+    def close(self) -> None:
+        """Stop listening."""
+        with self._gate:
+            if self._closed:
+                return
+            self._closed = True
+            self._wake.send(b"x")
+        if self._thread is not threading.current_thread():
+            self._thread.join(_JOIN_SECONDS)
+
+    def _begin(self) -> None:
+        for sock in self._sockets:
+            sock.setblocking(False)
+            self._selector.register(sock, selectors.EVENT_READ)
+        self._thread.start()
+
+    def _send(self, sock: socket.socket, data: bytes, target: Source) -> bool:
+        try:
+            sock.sendto(data, target)
+        except OSError as error:
+            self._complain("scouting datagram not sent", written(target), error)
+            return False
+        return True
+
+    def _complain(self, what: str, where: str, error: OSError) -> None:
+        """Warn the first time and when the count doubles: scouting is repeated for ever."""
+        self.failures += 1
+        if self.failures & (self.failures - 1) == 0:
+            _log.warning("%s where=%s failures=%d error=%s", what, where, self.failures, error)
+
+    def _run(self) -> None:
+        try:
+            while not self._closed:
+                for key, _ in self._selector.select():
+                    if key.fileobj is not self._waker:
+                        self._receive(key.fileobj)  # type: ignore[arg-type]
+        finally:
+            with self._gate:
+                self._closed = True
+                for sock in (*self._sockets, self._wake, self._waker):
+                    sock.close()
+                self._selector.close()
+
+    def _receive(self, sock: socket.socket) -> None:
+        try:
+            data, source = sock.recvfrom(_BUFFER)
+        except OSError as error:  # the network's answer to something sent
+            if not isinstance(error, BlockingIOError):
+                self.failures += 1
+            return
+        self.received += 1
+        try:
+            self._on_datagram(data, source)
+        except Exception:  # noqa: BLE001 - one bad datagram must not end scouting
+            self.failures += 1
+            _log.exception("scouting datagram not handled source=%s failures=%d", written(source), self.failures)
+
+
+class ScoutSender(_Sockets):
+    """Asks a group on some interfaces and hears the answers, which come by unicast to the asking sockets.
+
+    Args:
+        on_answer: gets each datagram that comes back and its source.
+    """
+
+    def __init__(
+        self, on_answer: Datagrams, *, group: str = SCOUTING_GROUP, names: Sequence[str] | str = "auto", ttl: int = 1
+    ) -> None:
+        self._group = _group(group)
+        super().__init__("scout", on_answer)
+        for found in chosen_interfaces(names):
+            try:
+                self._sockets.append(_asking(found, ttl))
+            except OSError as error:
+                self._complain("cannot scout", found.name, error)
+        if not self._sockets:
+            _log.warning("no interface to scout on, nodes are found only by configured locators group=%s", group)
+        self._begin()
+
+    def ask(self, data: bytes) -> int:
+        """Send a datagram to the group on every interface; returns on how many that worked."""
+        with self._gate:
+            if self._closed:
+                return 0
+            return sum(self._send(sock, data, self._group) for sock in self._sockets)
+
+
+class ScoutListener(_Sockets):
+    """Hears what is asked of a group on some interfaces; `send_to` answers.
+
+    `joined` is on how many interfaces; 0 means that this machine cannot be found by multicast.
+    """
+
+    def __init__(
+        self, on_datagram: Datagrams, *, group: str = SCOUTING_GROUP, names: Sequence[str] | str = "auto"
+    ) -> None:
+        host, port = _group(group)
+        self.joined = 0
+        super().__init__("scouted", on_datagram)
+        sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        try:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # every node of the machine listens here
+            sock.bind((host, port))
+        except OSError as error:
+            sock.close()
+            self._complain("cannot listen for scouts", group, error)
+        else:
+            self._sockets.append(sock)
+            for found in chosen_interfaces(names):
+                self._join(sock, host, found)
+        self._begin()
+
+    def _join(self, sock: socket.socket, host: str, found: Interface) -> None:
+        request = struct.pack("4s4si", socket.inet_aton(host), socket.inet_aton(found.ipv4 or ""), found.index)
+        try:
+            sock.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, request)
+            self.joined += 1
+        except OSError as error:
+            self._complain("cannot join the scouting group", found.name, error)
+
+
+def _asking(found: Interface, ttl: int) -> socket.socket:
+    sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    try:
+        sock.bind((found.ipv4 or "", 0))
+        request = struct.pack("4s4si", bytes(4), socket.inet_aton(found.ipv4 or ""), found.index)
+        sock.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, request)
+        sock.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, ttl)
+        sock.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, 1)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            sock.close()
+        raise
+    return sock
+
+
+def _group(text: str) -> Source:
+    try:
+        host, port = host_port(text, text)
+        fits = ipaddress.ip_address(host).is_multicast and ":" not in host
+    except (LocatorError, ValueError):
+        fits = False
+    if not fits:
+        problem = f"{text!r} is no IPv4 multicast address with a port"
+        raise ConfigError("scouting/multicast/address", problem, f"use {SCOUTING_GROUP}")
+    return host, port

@@ -1,0 +1,469 @@
+"""The sending half of a link: many threads put messages, one thread at a time frames and writes them.
+
+`put` only appends to a list, which one `+=` does atomically. Whoever finds the link idle writes at once in its own
+thread; on a busy link messages pile up while the previous write is under way and leave together as the next batch.
+The thread that fills a batch writes it; what is left over is written by the flusher, a thread that sleeps otherwise.
+A caller's thread never waits for the socket: what the kernel does not take is left to the flusher, so that the
+bounds below are the only waiting there is.
+
+What a message or a batch is, the framing function knows; nothing here does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from itertools import accumulate, chain
+from typing import Any, Final, TypeAlias
+
+from elea.io.errors import REASON_GENERIC, LinkClosed, LinkStalled
+from elea.io.link import Link, Octets, after
+from elea.io.timers import monotonic
+
+__all__ = ["CONTROL_BATCHES", "IDLE_SECONDS", "QUEUE_BYTES", "Frame", "Outbox"]
+
+Frame: TypeAlias = Callable[[int, list[bytes], int], Sequence[Octets]]
+"""`frame(conduit_key, parts, size)` makes batches, ready for the link with their length prefix.
+
+It is called by one thread at a time, in the order of sending, with the parts of either several whole messages that
+together fit `room`, or of one message alone. On a datagram link each item of the answer is one batch.
+"""
+
+QUEUE_BYTES: Final = 1 << 20
+"""Octets waiting per conduit before the overflow rule applies; eclipse-zenoh allows two batches, 128 KiB.
+
+A Python program hands over in larger gulps: the interpreter may keep the writing thread waiting for 5 ms, in which
+a busy publisher makes 1 MB. A message is taken while less than this waits, so one message may stand above the bound.
+"""
+
+CONTROL_BATCHES: Final = 64
+"""Ready-made batches (keep alive, close) waiting at once; when the link is that stuck, more of them help nobody."""
+
+IDLE_SECONDS: Final = 15e-6
+"""A link that wrote nothing for this long is idle: the next message is written by its own thread, at once.
+
+A write costs its caller 3 to 5 µs, waking the flusher costs both threads 15 to 20 µs; below this distance between
+messages collecting them is cheaper than either.
+"""
+
+_ROUNDS: Final = 4
+"""Writes a caller's thread does before it leaves the rest to the flusher: nobody works for the others for ever."""
+
+_SLICE: Final = 4
+"""Batches of one large message written together; between two slices more urgent conduits get their turn."""
+
+_WATCH_SECONDS: Final = 0.0005
+"""How often the flusher looks after callers that write for themselves: the longest their last messages may wait."""
+
+_SCAN: Final = 4_096
+_ALL: Final = 1 << 62
+_JOIN_SECONDS: Final = 1.0
+_log = logging.getLogger("elea.io")
+
+
+class _Lane:
+    """What waits in one conduit: `queue` is a flat list size, parts, size, parts …; `framed` are batches of it."""
+
+    __slots__ = ("framed", "key", "queue", "queued")
+
+    def __init__(self, key: int) -> None:
+        self.key = key
+        self.queue: list[Any] = []
+        self.framed: list[Octets] = []
+        # Changed in one line without a call, which the interpreter does not interrupt (a test hammers on it).
+        self.queued = 0
+
+
+class Outbox:
+    """Queues, framing and writing of one link.
+
+    Args:
+        room: octets of messages that fit one batch beside its headers; larger ones are framed alone.
+        on_broken: told once when the link broke or stalled, not on `close`; in the outbox's own thread, so it may
+            take any lock.
+        wait_before_drop: how long a droppable message may wait for room.
+        wait_before_close: how long any other may, before the link is given up with reason 6.
+    """
+
+    def __init__(
+        self,
+        link: Link,
+        frame: Frame,
+        *,
+        room: int,
+        on_broken: Callable[[LinkClosed], None] | None = None,
+        queue_bytes: int = QUEUE_BYTES,
+        wait_before_drop: float = 0.001,
+        wait_before_close: float = 5.0,
+        name: str = "",
+    ) -> None:
+        self.link = link
+        self.room = room
+        self.batches = 0
+        self.octets = 0
+        self.messages = 0
+        self.waited = 0
+        self.refused = 0
+        self.dropped = {"full": 0, "closed": 0}
+        self.last_sent = monotonic()
+        self.error: LinkClosed | None = None
+        self._broken: LinkClosed | None = None
+        self._frame = frame
+        self._on_broken = on_broken
+        self._bound = queue_bytes
+        self._half = queue_bytes // 2
+        self._wait_before_drop = wait_before_drop
+        self._wait_before_close = wait_before_close
+        self._name = f"elea-send-{name or link.remote}"
+        self._lanes: dict[int, _Lane] = {}
+        self._order: tuple[_Lane, ...] = ()
+        self._control: list[bytes] = []
+        self._rest: Sequence[Octets] = ()
+        self._right = threading.Lock()  # to write; taken without waiting, always
+        self._books = threading.Lock()
+        self._waiters: list[threading.Lock] = []
+        self._flusher: threading.Thread | None = None
+        self._wake = threading.Lock()  # the flusher sleeps by taking it twice
+        self._wake.acquire()
+        self._asleep = True
+
+    # -- what callers use ------------------------------------------------------------------------------------------
+
+    def put(self, key: int, parts: tuple[bytes, ...], size: int, droppable: bool) -> bool:
+        """Send a message; False when it was dropped. `size` is the octets of all `parts`, which must not change.
+
+        Raises:
+            LinkClosed: the link has ended; `LinkStalled` when this message waited in vain and ended it.
+        """
+        try:
+            lane = self._lanes[key]
+        except KeyError:
+            lane = self._new_lane(key)
+        if lane.queued >= self._bound:
+            if not self._wait_for_room(lane, droppable):
+                return False
+        lane.queued = queued = lane.queued + size
+        queue = lane.queue
+        queue += (size, parts)
+        # The batch is full when another message like this one would not fit. Order matters: append, then look
+        # whether the flusher sleeps; it says that it sleeps, then looks for messages. So one sees the other.
+        if queued + size > self.room:
+            self._write_now()
+        elif self._asleep:
+            self._write_or_rouse()
+        return True
+
+    def put_now(self, key: int, parts: tuple[bytes, ...], size: int, droppable: bool) -> bool:
+        """The same for an express message: written by this thread at once, unless another is writing."""
+        taken = self.put(key, parts, size, droppable)
+        if taken and self._lanes[key].queue:
+            self._write_now()
+        return taken
+
+    def offer(self, key: int, parts: tuple[bytes, ...], size: int, droppable: bool) -> bool:
+        """The same for threads that must neither wait nor fail: False when there is no room or no link any more.
+
+        A droppable message is then counted as dropped, any other as refused: its fate is the caller's to decide.
+        """
+        try:
+            lane = self._lanes[key]
+        except KeyError:
+            lane = self._new_lane(key)
+        if lane.queued >= self._bound:
+            self._write_now()
+            if lane.queued >= self._bound:
+                self._turn_away(droppable)
+                return False
+        lane.queued = queued = lane.queued + size
+        queue = lane.queue
+        queue += (size, parts)
+        if queued + size > self.room:
+            self._write_now()
+        elif self._asleep:
+            self._write_or_rouse()
+        return True
+
+    def control(self, batch: bytes) -> bool:
+        """Send a ready-made batch before everything that waits; never blocks, False when too many wait already."""
+        self._check_open()
+        if len(self._control) >= CONTROL_BATCHES:
+            return False
+        self._control.append(batch)
+        self._write_now()
+        return True
+
+    def queued(self, key: int) -> int:
+        """Octets of a conduit that wait to be framed."""
+        lane = self._lanes.get(key)
+        return 0 if lane is None else lane.queued
+
+    def flush(self, timeout: float) -> bool:
+        """Wait until nothing waits any more; False when that took too long or the link has ended."""
+        deadline = monotonic() + timeout
+        while True:
+            self._write_now()
+            waiter = self._register()
+            if self.error is not None or self._all_written():
+                self._unregister(waiter)
+                return self.error is None
+            self._rouse()
+            remaining = deadline - monotonic()
+            if remaining <= 0 or not waiter.acquire(timeout=remaining):
+                self._unregister(waiter)
+                return self.error is None and self._all_written()
+
+    def close(self, reason: int = REASON_GENERIC) -> None:
+        """End at once: the link is closed, what waits is counted as dropped, blocked callers raise `LinkClosed`."""
+        self._end(LinkClosed(self.link.remote, "closed", reason))
+        flusher = self._flusher
+        if flusher is not None and flusher is not threading.current_thread():
+            flusher.join(_JOIN_SECONDS)
+
+    # -- waiting ---------------------------------------------------------------------------------------------------
+
+    def _wait_for_room(self, lane: _Lane, droppable: bool) -> bool:
+        self._check_open()
+        self._write_now()
+        if lane.queued < self._bound:
+            return True
+        with self._books:
+            self.waited += 1
+        patience = self._wait_before_drop if droppable else self._wait_before_close
+        deadline = monotonic() + patience
+        while True:
+            waiter = self._register()
+            # Half empty, not just below the bound: else every batch written would wake a thread for one message.
+            if lane.queued <= self._half:
+                self._unregister(waiter)
+                return True
+            self._rouse()
+            remaining = deadline - monotonic()
+            if self.error is None and remaining > 0 and waiter.acquire(timeout=remaining):
+                continue
+            self._unregister(waiter)
+            self._check_open()
+            if lane.queued < self._bound:
+                return True
+            if droppable:
+                self._turn_away(droppable)
+                return False
+            self._fail(LinkStalled(self.link.remote, patience))
+            self._check_open()
+
+    def _turn_away(self, droppable: bool) -> None:
+        with self._books:
+            if self.error is not None:
+                self.dropped["closed"] += 1
+            elif droppable:
+                self.dropped["full"] += 1
+            else:
+                self.refused += 1
+
+    def _register(self) -> threading.Lock:
+        waiter = threading.Lock()
+        waiter.acquire()
+        self._waiters.append(waiter)
+        return waiter
+
+    def _unregister(self, waiter: threading.Lock) -> None:
+        with contextlib.suppress(ValueError):  # woken in between
+            self._waiters.remove(waiter)
+
+    def _wake_waiters(self) -> None:
+        with contextlib.suppress(IndexError):
+            while True:
+                self._waiters.pop().release()
+
+    def _check_open(self) -> None:
+        if self.error is not None:
+            raise self.error.with_traceback(None)
+
+    # -- writing ---------------------------------------------------------------------------------------------------
+
+    def _write_or_rouse(self) -> None:
+        if monotonic() - self.last_sent > IDLE_SECONDS:
+            self._write_now()
+        else:
+            self._rouse()
+
+    def _write_now(self) -> None:
+        """Write as far as the kernel takes it. Whoever writes already looks again when done, so one try is enough."""
+        if not self._right.acquire(False):
+            return
+        try:
+            self._drain(_ROUNDS, False)
+        finally:
+            self._right.release()
+        if self._work():
+            if self._asleep:
+                self._rouse()
+        elif self._waiters:
+            self._wake_waiters()
+
+    def _rouse(self) -> None:
+        self._asleep = False
+        if self._flusher is None:
+            self._start()
+        if self._wake.locked():
+            with contextlib.suppress(RuntimeError):  # somebody else was faster
+                self._wake.release()
+
+    def _flush_forever(self) -> None:
+        """The flusher: the only thread that waits for the socket."""
+        while self.error is None:
+            self._wake.acquire()
+            while self.error is None and self._flush_or_watch():
+                pass
+        self._discard()
+        if self._broken is not None and self._on_broken is not None:
+            self._on_broken(self._broken)
+
+    def _flush_or_watch(self) -> bool:
+        """Write what waits; False when there is nothing left to do but sleep."""
+        before = self.batches
+        if self._right.acquire(False):
+            try:
+                self._drain(_ALL, True)
+            finally:
+                self._right.release()
+        if self.batches == before:
+            # Called in vain: the callers fill batches faster than this thread gets its turn. Calling it for each
+            # batch would cost four context switches a time, so it stays up and looks from time to time instead.
+            while not self._wake.acquire(timeout=_WATCH_SECONDS) and self.batches != before:
+                before = self.batches
+            if self._work() and not self._right.locked():
+                return True
+        self._asleep = True
+        # Whoever holds the right to write now looks for work after it, and finds us asleep.
+        if self._work() and not self._right.locked():
+            self._asleep = False
+            return True
+        if self._waiters:
+            self._wake_waiters()
+        return False
+
+    def _work(self) -> bool:
+        if self._rest or self._control or self.link.held:
+            return True
+        return any(lane.queue or lane.framed for lane in self._order)
+
+    def _all_written(self) -> bool:
+        return not self._work() and not self._right.locked() and not self._work()
+
+    def _drain(self, rounds: int, wait: bool) -> None:
+        """Frame and write, the most urgent conduit first; without `wait`, stop where the kernel takes no more."""
+        try:
+            if (self._rest or self.link.held) and not self._write(self._rest, wait):
+                return
+            while rounds and self.error is None:
+                rounds -= 1
+                lane = None
+                if self._control:
+                    pieces: Sequence[Octets] = self._control[:]
+                    del self._control[: len(pieces)]
+                else:
+                    for lane in self._order:
+                        if lane.queue or lane.framed:
+                            break
+                    else:
+                        return
+                    pieces = self._take(lane)
+                self.batches += len(pieces)
+                if not self._write(pieces, wait):
+                    return
+                if self._waiters and (lane is None or lane.queued <= self._half):
+                    self._wake_waiters()
+        except LinkClosed as error:
+            self._fail(error)
+        except BaseException as error:
+            # A fault in framing, or an interrupt: nobody knows how much was written, so the stream has no next octet.
+            self._fail(LinkClosed(self.link.remote, f"writing was interrupted by {type(error).__name__}: {error}"))
+            raise
+
+    def _take(self, lane: _Lane) -> Sequence[Octets]:
+        """The next batches of a conduit."""
+        if not lane.framed:
+            queue = lane.queue
+            if len(queue) == 2:
+                count, size, parts = 1, queue[0], list(queue[1])
+            else:
+                ends = list(accumulate(queue[0:_SCAN:2]))
+                count = bisect_right(ends, self.room) or 1
+                size, parts = ends[count - 1], list(chain.from_iterable(queue[1 : 2 * count : 2]))
+            del queue[: 2 * count]
+            lane.queued -= size
+            self.messages += count
+            pieces = self._frame(lane.key, parts, size)
+            if len(pieces) <= _SLICE:
+                return pieces
+            lane.framed = list(pieces)
+        slice_, lane.framed = lane.framed[:_SLICE], lane.framed[_SLICE:]
+        return slice_
+
+    def _write(self, pieces: Sequence[Octets], wait: bool) -> bool:
+        """Whether everything is with the kernel; the rest is kept in `_rest` otherwise."""
+        link = self.link
+        if wait:
+            if link.streamed:
+                link.send(pieces if len(pieces) != 1 else pieces[0])
+            else:
+                for piece in pieces:
+                    link.send(piece)
+            self.octets += sum(map(len, pieces))
+            self._rest = ()
+        elif link.streamed:
+            sent = link.try_send(pieces if len(pieces) != 1 else pieces[0])
+            self.octets += sent
+            self._rest = after(pieces, sent)
+        else:
+            done = 0
+            while done < len(pieces) and (sent := link.try_send(pieces[done])):
+                self.octets += sent
+                done += 1
+            self._rest = pieces[done:]
+        self.last_sent = monotonic()
+        return not self._rest and not link.held
+
+    # -- beginning and end -----------------------------------------------------------------------------------------
+
+    def _new_lane(self, key: int) -> _Lane:
+        with self._books:
+            if key not in self._lanes:
+                self._lanes[key] = _Lane(key)
+                self._order = tuple(self._lanes[known] for known in sorted(self._lanes))
+            return self._lanes[key]
+
+    def _start(self) -> None:
+        with self._books:
+            if self._flusher is None:
+                self._flusher = threading.Thread(target=self._flush_forever, name=self._name, daemon=True)
+                self._flusher.start()
+
+    def _fail(self, error: LinkClosed) -> None:
+        _log.info("link broke remote=%s problem=%s", self.link.remote, error.problem)
+        self._end(error, broken=error)
+
+    def _end(self, error: LinkClosed, broken: LinkClosed | None = None) -> None:
+        with self._books:
+            if self.error is not None:
+                return
+            self.error = error
+            self._broken = broken
+            self._bound = -1
+        self.link.close()
+        if broken is None and self._flusher is None:
+            self._discard()
+        else:
+            self._rouse()
+        self._wake_waiters()
+
+    def _discard(self) -> None:
+        """Count and forget what was never framed."""
+        with self._books:
+            for lane in self._order:
+                self.dropped["closed"] += len(lane.queue) // 2
+                lane.queue.clear()
+                lane.framed.clear()

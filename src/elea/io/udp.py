@@ -1,0 +1,215 @@
+"""Links over UDP: one batch per datagram, and a listener that tells the senders apart by their address."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import logging
+import socket
+import threading
+from collections.abc import Callable, Sequence
+from queue import SimpleQueue
+from typing import Final
+
+from elea.io.addresses import written
+from elea.io.errors import BatchTooLarge, LinkClosed
+from elea.io.link import Octets, SocketLink
+
+__all__ = ["UDP_MTU", "UDP_QUEUE", "UDP_SOURCES", "UdpLink", "UdpListener", "UdpSourceLink", "enlarge"]
+
+UDP_MTU: Final = 65_487
+"""What eclipse-zenoh 1.10.2 offers (spec zenoh-1 section 2)."""
+
+UDP_SOURCES: Final = 1_000
+"""Source addresses a listener keeps apart at once, as many as sessions by default; others are dropped and counted."""
+
+UDP_QUEUE: Final = 256
+"""Datagrams of one source waiting for its reader; more are dropped and counted, as the kernel would."""
+
+_BUFFER: Final = 65_536
+_SOCKET_BUFFER: Final = 1 << 21
+_JOIN_SECONDS: Final = 1.0
+_log = logging.getLogger("elea.io")
+
+
+class UdpLink(SocketLink):
+    """A socket of our own that talks to one address."""
+
+    streamed = False
+    reliable = False
+
+    def __init__(self, sock: socket.socket, local: str, remote: str) -> None:
+        super().__init__(sock, local, remote, UDP_MTU)
+        self._buffer = bytearray(_BUFFER)
+
+    def send(self, data: Octets | Sequence[Octets]) -> None:
+        super().send(_one(data, self.remote))
+
+    def try_send(self, data: Octets | Sequence[Octets]) -> int:
+        return super().try_send(_one(data, self.remote))
+
+    def receive_batch(self) -> bytes | None:
+        count = super().receive_into(memoryview(self._buffer))
+        return None if not count and self.closed else bytes(memoryview(self._buffer)[:count])
+
+
+class UdpSourceLink:
+    """One of the addresses that write to a listener; it shares the listener's socket."""
+
+    streamed = False
+    reliable = False
+    held = False
+    mtu = UDP_MTU
+
+    def __init__(self, listener: UdpListener, local: str, address: tuple[str, int]) -> None:
+        self.local = local
+        self.remote = f"udp/{written(address)}"
+        self.closed = False
+        self.dropped = 0
+        self._address = address
+        self._listener = listener
+        self._arrived: SimpleQueue[bytes | None] = SimpleQueue()
+
+    def send(self, data: Octets | Sequence[Octets]) -> None:
+        self._listener.send_to(self, _one(data, self.remote), self._address, wait=True)
+
+    def try_send(self, data: Octets | Sequence[Octets]) -> int:
+        return self._listener.send_to(self, _one(data, self.remote), self._address, wait=False)
+
+    def receive_batch(self) -> bytes | None:
+        return None if self.closed else self._arrived.get()
+
+    def close(self) -> None:
+        if not self.closed:
+            self.closed = True
+            self._listener.forget(self._address, self)
+            self._arrived.put(None)
+
+    def arrive(self, batch: bytes) -> None:
+        """Queue a datagram for the reader."""
+        if self._arrived.qsize() >= UDP_QUEUE:
+            self.dropped += 1
+            self._listener.dropped += 1
+        else:
+            self._arrived.put(batch)
+
+    def __repr__(self) -> str:
+        return f"<UdpSourceLink {self.local} to {self.remote}{' closed' if self.closed else ''}>"
+
+
+class UdpListener:
+    """Receives on one socket and gives each source a link. Links that fall silent are closed by their owner."""
+
+    def __init__(self, sock: socket.socket, on_link: Callable[[UdpSourceLink], None]) -> None:
+        self.dropped = 0
+        self.refused = 0
+        self.failures = 0
+        self._local = f"udp/{written(sock.getsockname())}"
+        self._socket = sock
+        self._on_link = on_link
+        self._links: dict[tuple[str, int], UdpSourceLink] = {}
+        self._gate = threading.Lock()
+        self._closed = False
+        self._sending = 0
+        self._thread = threading.Thread(target=self._run, name=f"elea-listen-{self._local}", daemon=True)
+        self._thread.start()
+
+    def send_to(self, link: UdpSourceLink, data: Octets, address: tuple[str, int], *, wait: bool) -> int:
+        """Send one datagram for a link."""
+        with self._gate:
+            if self._closed or link.closed:
+                raise LinkClosed(link.remote)
+            self._sending += 1
+        try:
+            return self._socket.sendto(data, 0 if wait else socket.MSG_DONTWAIT, address)
+        except BlockingIOError:
+            return 0
+        except OSError as error:
+            if error.errno == errno.EMSGSIZE:
+                raise BatchTooLarge(link.remote, len(data), link.mtu) from error
+            raise LinkClosed(link.remote, str(error.strerror or error).lower()) from error
+        finally:
+            with self._gate:
+                self._sending -= 1
+
+    def forget(self, address: tuple[str, int], link: UdpSourceLink) -> None:
+        """A link was closed: the next datagram from its address starts a new one."""
+        with self._gate:
+            if self._links.get(address) is link:
+                del self._links[address]
+
+    def close(self) -> None:
+        """Stop receiving and close every link."""
+        with self._gate:
+            if self._closed:
+                return
+            self._closed = True
+            links = list(self._links.values())
+        for link in links:
+            link.close()
+        # Linux wakes the blocked receive although it says that the socket is not connected.
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        if self._thread is not threading.current_thread():
+            self._thread.join(_JOIN_SECONDS)
+
+    def _run(self) -> None:
+        buffer = bytearray(_BUFFER)
+        view = memoryview(buffer)
+        try:
+            while not self._closed:
+                try:
+                    count, source = self._socket.recvfrom_into(buffer)
+                except OSError:  # an answer of the network to something we sent; it says nothing about the socket
+                    self.failures += not self._closed
+                    continue
+                if not count or self._closed:
+                    continue
+                link = self._links.get(source) or self._new(source)
+                if link is not None:
+                    link.arrive(bytes(view[:count]))
+        finally:
+            self._finish()
+
+    def _new(self, source: tuple[str, int]) -> UdpSourceLink | None:
+        with self._gate:
+            if self._closed:
+                return None
+            if len(self._links) >= UDP_SOURCES:
+                self.refused += 1
+                if self.refused & (self.refused - 1) == 0:  # 1, 2, 4, 8 … so that a flood does not fill the log
+                    _log.warning("udp source refused limit=%d refused=%d", UDP_SOURCES, self.refused)
+                return None
+            link = self._links[source] = UdpSourceLink(self, self._local, source)
+        try:
+            self._on_link(link)
+        except Exception:  # noqa: BLE001 - whatever the owner does, the next source must be heard
+            self.failures += 1
+            _log.exception("link owner failed remote=%s", link.remote)
+            link.close()
+            return None
+        return link
+
+    def _finish(self) -> None:
+        while True:
+            with self._gate:
+                if not self._sending:
+                    self._socket.close()
+                    return
+            threading.Event().wait(0.001)
+
+
+def enlarge(sock: socket.socket) -> None:
+    """Ask for room for some dozen full datagrams; the default holds three, and a burst of fragments would be lost."""
+    for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
+        if sock.getsockopt(socket.SOL_SOCKET, option) < _SOCKET_BUFFER:
+            with contextlib.suppress(OSError):
+                sock.setsockopt(socket.SOL_SOCKET, option, _SOCKET_BUFFER)
+
+
+def _one(data: Octets | Sequence[Octets], remote: str) -> Octets:
+    """A batch in one piece, refused when no datagram can hold it."""
+    whole = data if isinstance(data, bytes | bytearray | memoryview) else b"".join(data)
+    if len(whole) > UDP_MTU:
+        raise BatchTooLarge(remote, len(whole), UDP_MTU)
+    return whole

@@ -1,0 +1,254 @@
+"""The receiving side of a running session of Zenoh 1.x: batches in, runs of network messages out.
+
+It owns sequence numbers, reassembly, and the messages of the session itself. What network messages mean it leaves
+to a `Sink`, which also knows where a run of them ends, because a FRAME has no length. Errors it raises all mean the
+same: drop the link without a word. Spec: zenoh-1 §2, §4.3-4.8, §6, §22.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Protocol
+
+from elea.model.errors import Malformed, RuleBroken, Truncated, UnknownMessage
+from elea.model.limits import MAX_MESSAGE
+from elea.protocol.zenoh1.reassembly import Reassembly
+from elea.protocol.zenoh1.terms import Agreement
+from elea.wire.primitives import Unknown, long_z, read_extension
+from elea.wire.zenoh1.batch import FIRST_NETWORK_ID, decompress
+from elea.wire.zenoh1.codec import DIALECT, read_network_message, read_transport_message
+from elea.wire.zenoh1.messages import Close, Fragment, KeepAlive
+
+__all__ = ["CONDUITS", "DEFAULT_PRIORITY", "Receiver", "Sink"]
+
+CONDUITS: Final = 16
+"""Eight priorities, each reliable or not; conduit `priority << 1 | reliable`. Without QoS only 10 and 11 are used."""
+
+DEFAULT_PRIORITY: Final = 5
+
+ID: Final = 0x1F
+CLOSE: Final = 0x03
+KEEP_ALIVE: Final = 0x04
+FRAME: Final = 0x05
+EXTENDED: Final = 0x80
+EXT_QOS: Final = 0x31
+
+
+class Sink(Protocol):
+    """Who takes what a session carries."""
+
+    def network(self, buf: bytes, at: int, priority: int, reliable: bool) -> int:
+        """Take the network messages that start at `at`; returns where the first thing that is none stands.
+
+        Raises:
+            DecodeError: one of them cannot be read, running off the end of `buf` included.
+        """
+        ...
+
+    def closed(self, reason: int, whole_session: bool) -> None:
+        """The other node has closed this link, or all links of the session."""
+        ...
+
+
+class Receiver:
+    """Takes the batches of one link, without their length prefix, once the session is open.
+
+    Counted are `batches` and `octets` (as received), `frames` and `fragments` taken, `duplicates` (also late ones)
+    and `fragments_lost`, both dropped, `ignored` messages that mean nothing in a running session, and `missing`
+    sequence numbers. The last are no proof of loss: eclipse-zenoh skips one before it fragments a message.
+
+    A batch of one FRAME costs 0.8 µs besides what the sink does with its messages; the generated codec takes 2.1 µs
+    to read one with a single sample. Reassembly of 5 MB takes 0.8 ms.
+    """
+
+    __slots__ = (
+        "_compression",
+        "_last",
+        "_lowlatency",
+        "_marked",
+        "_mask",
+        "_max_message",
+        "_qos",
+        "_reassemblies",
+        "batches",
+        "closed",
+        "duplicates",
+        "expires_after",
+        "fragments",
+        "frames",
+        "ignored",
+        "last_heard",
+        "missing",
+        "octets",
+    )
+
+    def __init__(self, agreement: Agreement, now: float, *, max_message: int = MAX_MESSAGE) -> None:
+        self.last_heard = now
+        self.expires_after = agreement.peer_lease
+        self.closed = False
+        self.batches = 0
+        self.octets = 0
+        self.frames = 0
+        self.fragments = 0
+        self.duplicates = 0
+        self.missing = 0
+        self.ignored = 0
+        self._qos = agreement.qos
+        self._lowlatency = agreement.lowlatency
+        self._compression = agreement.compression
+        self._mask = agreement.sn_mask
+        self._last = [agreement.peer_sn - 1 & agreement.sn_mask] * CONDUITS
+        self._reassemblies: dict[int, Reassembly] = {}
+        self._marked = agreement.patch >= 1
+        self._max_message = max_message
+
+    @property
+    def expires_at(self) -> float:
+        """When the other node has been silent for its whole lease."""
+        return self.last_heard + self.expires_after
+
+    @property
+    def fragments_lost(self) -> int:
+        """Fragments whose message never became whole."""
+        return sum(each.lost for each in self._reassemblies.values())
+
+    def receive(self, batch: bytes, now: float, sink: Sink) -> None:
+        """Take one batch. What follows a CLOSE is passed over.
+
+        Raises:
+            DecodeError: the batch cannot be read.
+            RuleBroken: a sequence number above the mask, or a priority in a session without QoS.
+        """
+        if self.closed:
+            return
+        self.last_heard = now
+        self.batches += 1
+        self.octets += len(batch)
+        if self._lowlatency:
+            self._receive_bare(batch, sink)
+            return
+        if self._compression:
+            batch = decompress(batch)
+        at = 0
+        size = len(batch)
+        while at < size:
+            header = batch[at]
+            if header & ID != FRAME:
+                at = self._other(batch, at, sink)
+                continue
+            try:
+                sn = batch[at + 1]
+                at += 2
+                if sn > 127:
+                    sn, at = long_z(batch, at, sn, 32, DIALECT)
+                priority = DEFAULT_PRIORITY
+                if header & EXTENDED:
+                    priority, at = _frame_priority(batch, at)
+            except IndexError:
+                raise Truncated(DIALECT, size) from None
+            reliable = header & 0x20 != 0
+            if not self._is_next(sn, priority, reliable):
+                at = _skip(batch, at)
+                continue
+            self.frames += 1
+            if at < size:
+                at = sink.network(batch, at, priority, reliable)
+
+    def _is_next(self, sn: int, priority: int, reliable: bool) -> bool:
+        """Whether a FRAME or FRAGMENT is to be taken, and then that it was."""
+        mask = self._mask
+        if sn > mask:
+            raise RuleBroken("zenoh1-sn-mask", "drop-link", f"sequence number {sn} above {mask}")
+        if priority != DEFAULT_PRIORITY and not self._qos:
+            raise RuleBroken("zenoh1-priority", "drop-link", f"priority {priority} in a session without QoS")
+        conduit = priority << 1 | reliable
+        gap = sn - self._last[conduit] & mask
+        if gap == 1:
+            self._last[conduit] = sn
+            return True
+        # Gaps are accepted even on reliable conduits: not to lose anything is the business of the link.
+        if 0 < gap <= mask >> 1:
+            self._last[conduit] = sn
+            self.missing += gap - 1
+            return True
+        self.duplicates += 1
+        return False
+
+    def _other(self, batch: bytes, at: int, sink: Sink) -> int:
+        """Take a transport message that is no FRAME; returns where it ends."""
+        if batch[at] == KEEP_ALIVE:
+            return at + 1
+        try:
+            message, end = read_transport_message(batch, at)
+        except IndexError:
+            raise Truncated(DIALECT, len(batch)) from None
+        if isinstance(message, Fragment):
+            self._fragment(message, sink)
+        elif isinstance(message, Close):
+            self.closed = True
+            sink.closed(message.reason, message.session)
+            return len(batch)
+        elif not isinstance(message, KeepAlive):
+            # INIT and OPEN that come late, JOIN, OAM: known, and without meaning here.
+            self.ignored += 1
+        return end
+
+    def _fragment(self, message: Fragment, sink: Sink) -> None:
+        sn, chunk, reliable, more, qos, first, drop, _ = message
+        priority = DEFAULT_PRIORITY if qos is None else qos & 7
+        if not self._is_next(sn, priority, reliable):
+            return
+        self.fragments += 1
+        conduit = priority << 1 | reliable
+        reassembly = self._reassemblies.get(conduit)
+        if reassembly is None:
+            reassembly = Reassembly(mask=self._mask, marked=self._marked, limit=self._max_message)
+            self._reassemblies[conduit] = reassembly
+        whole = reassembly.add(sn, chunk, more=more, first=first, drop=drop)
+        # Spec: the reference ignores what follows the one message; a sink may take it, as it would in a FRAME.
+        if whole is not None and (not whole or sink.network(whole, 0, priority, reliable) == 0):
+            raise Malformed(DIALECT, 0, "fragments that are no network message")
+
+    def _receive_bare(self, batch: bytes, sink: Sink) -> None:
+        """A batch of a low-latency session: network messages, or KEEP_ALIVE, or CLOSE, and no FRAME round them."""
+        at = 0
+        while at < len(batch):
+            header = batch[at]
+            kind = header & ID
+            if kind >= FIRST_NETWORK_ID:
+                end = sink.network(batch, at, DEFAULT_PRIORITY, True)
+                if end == at:
+                    raise UnknownMessage(DIALECT, at, f"no network message has id {kind}")
+                at = end
+            elif kind in (KEEP_ALIVE, CLOSE):
+                at = self._other(batch, at, sink)
+            else:
+                raise UnknownMessage(DIALECT, at, f"no message of a low-latency session has id {kind}")
+
+
+def _frame_priority(buf: bytes, at: int) -> tuple[int, int]:
+    """The priority in the extensions of a FRAME, and where they end."""
+    priority = DEFAULT_PRIORITY
+    unknown: tuple[Unknown, ...] = ()
+    while True:
+        header = buf[at]
+        at += 1
+        if header & 0x7F == EXT_QOS:
+            value = buf[at]
+            at += 1
+            if value > 127:
+                value, at = long_z(buf, at, value, 8, DIALECT)
+            priority = value & 7
+        else:
+            unknown, at = read_extension(buf, at, header & 0x7F, unknown, DIALECT)
+        if header < EXTENDED:
+            return priority, at
+
+
+def _skip(buf: bytes, at: int) -> int:
+    """Where the network messages from `at` on end: a FRAME that is not wanted must be read all the same."""
+    try:
+        while at < len(buf) and buf[at] & ID >= FIRST_NETWORK_ID:
+            at = read_network_message(buf, at)[1]
+    except IndexError:
+        raise Truncated(DIALECT, len(buf)) from None
+    return at

@@ -1,0 +1,140 @@
+"""Who has declared what: one record per kind of entity and key, with its sources.
+
+This module keeps the books; whom to tell is decided in `telling`. Spec: zenoh-1 sections 9.1, 13.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from elea.model import keyexpr
+from elea.space.face import Declare, Entity, Undeclare
+from elea.space.keytree import KeyTree
+from elea.space.neighbour import Neighbour
+
+__all__ = ["Declarations", "Record", "is_complete_for"]
+
+_Name = tuple[Entity, int | str]
+"""How a neighbour names a declaration: by its id, or by the key where there are no ids."""
+
+
+class Record:
+    """All declarations of one kind on one key expression."""
+
+    __slots__ = ("complete", "entity", "key", "sources", "told")
+
+    def __init__(self, entity: Entity, key: str) -> None:
+        self.entity = entity
+        self.key = key
+        self.complete = 0
+        """How many declarations are complete, of all sources; mostly none, which saves asking the sources."""
+        self.sources: dict[Neighbour, tuple[int, int]] = {}
+        """How many declarations each source has, and how many of them are complete."""
+        self.told: dict[Neighbour, tuple[int, bool]] = {}
+        """Under which id and completeness we have declared the record to whom."""
+
+    def heard_by(self, neighbour: Neighbour) -> bool:
+        """Whether some source may be reported to the neighbour."""
+        return any(source.is_heard_by(neighbour, self.entity) for source in self.sources)
+
+    def complete_for(self, neighbour: Neighbour) -> bool:
+        """Whether some source that may be reported to the neighbour is complete."""
+        if not self.complete:
+            return False
+        return any(complete and s.is_heard_by(neighbour, self.entity) for s, (_, complete) in self.sources.items())
+
+    def count(self, source: Neighbour, declarations: int, complete: int) -> None:
+        """Add to (or take from) what a source has."""
+        self.complete += complete
+        had = self.sources.get(source, (0, 0))
+        now = (1 if declarations > 0 else 0, had[1] + complete)
+        if now[0]:
+            self.sources[source] = now
+        else:
+            del self.sources[source]
+
+
+class Declarations:
+    """What every neighbour has declared, by id and by key."""
+
+    def __init__(self) -> None:
+        self._trees: dict[Entity, KeyTree[Record]] = {entity: KeyTree() for entity in Entity}
+        self._held: dict[Neighbour, dict[_Name, tuple[Record, bool]]] = {}
+        self._orphans: dict[Neighbour, list[tuple[Record, bool]]] = {}
+
+    def all(self, entity: Entity) -> list[Record]:
+        """Every record of a kind."""
+        return list(self._trees[entity])
+
+    def intersecting(self, entity: Entity, key: str | None) -> list[Record]:
+        """The records of a kind that intersect a key expression; all of them without one."""
+        return self.all(entity) if key is None else self._trees[entity].intersecting(key)
+
+    def find(self, entity: Entity, key: str) -> Record | None:
+        """The record on exactly this key."""
+        return self._trees[entity].get(key)
+
+    def declare(self, source: Neighbour, message: Declare) -> tuple[Record, bool]:
+        """Take a declaration in. Returns its record and whether that changed by it."""
+        entity, key = message.entity, message.key
+        complete = message.complete and entity is Entity.QUERYABLE
+        held = self._held.setdefault(source, {})
+        name: _Name = (entity, key if source.sourced else message.id)
+        known = held.get(name)
+        if known is not None:
+            record, was_complete = known
+            if record.key == key:
+                if was_complete == complete:
+                    return record, False  # said again, for another interest
+                held[name] = (record, complete)
+                record.count(source, 0, complete - was_complete)
+                return record, True
+            # A live id taken for another key: 1.10.2 keeps both, and the first one until the neighbour goes (9.1).
+            self._orphans.setdefault(source, []).append(known)
+        record = self._record(entity, key)
+        held[name] = (record, complete)
+        record.count(source, 1, complete)
+        return record, True
+
+    def undeclare(self, source: Neighbour, message: Undeclare) -> Record | None:
+        """Take a declaration out, found by its id or else by its key. Returns its record, if it was known."""
+        held = self._held.get(source, {})
+        name: _Name | None = (message.entity, message.key or "" if source.sourced else message.id)
+        if name not in held:
+            name = self._named_by_key(source, message.entity, message.key)
+        if name is None:
+            return None
+        record, complete = held.pop(name)
+        self._take(source, record, complete)
+        return record
+
+    def drop(self, source: Neighbour) -> Iterator[Record]:
+        """Take out all that a neighbour had, one by one; the records come as they are after each step."""
+        gone = [*self._held.pop(source, {}).values(), *self._orphans.pop(source, ())]
+        for record, complete in gone:
+            self._take(source, record, complete)
+            yield record
+
+    def _named_by_key(self, source: Neighbour, entity: Entity, key: str | None) -> _Name | None:
+        record = self._trees[entity].get(key) if key is not None else None
+        if record is None or source not in record.sources:
+            return None  # so that only a hit costs a search
+        return next((name for name, (held, _) in self._held[source].items() if held is record), None)
+
+    def _record(self, entity: Entity, key: str) -> Record:
+        tree = self._trees[entity]
+        record = tree.get(key)
+        if record is None:
+            record = Record(entity, key)
+            tree.add(key, record)
+        return record
+
+    def _take(self, source: Neighbour, record: Record, complete: bool) -> None:
+        record.count(source, -1, -complete)
+        if not record.sources:
+            self._trees[record.entity].remove(record.key)
+
+
+def is_complete_for(record: Record, neighbour: Neighbour, key: str) -> bool:
+    """Whether a neighbour is told that someone has all there is on `key`."""
+    return record.complete_for(neighbour) and keyexpr.includes(record.key, key)

@@ -1,0 +1,77 @@
+"""A neighbour with what its place means, and the numbers given out on the way to it."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from typing import Final
+
+from elea.model.qos import Role
+from elea.space import regions
+from elea.space.face import Entity, Face, Region
+
+__all__ = ["Ids", "Neighbour"]
+
+_LAST_ID: Final = (1 << 32) - 1
+"""Ids travel in 32 bits; a busy node has that many queries within days."""
+
+
+class Ids:
+    """Numbers from 1 on, wrapping, without those in use. 0 is kept: it means *no id* or *the first exchange*."""
+
+    __slots__ = ("_last",)
+
+    def __init__(self, last: int = 0) -> None:
+        self._last = last
+
+    def fresh(self, used: Container[int]) -> int:
+        """A number that is not in `used`."""
+        self._last = self._last + 1 if self._last < _LAST_ID else 1
+        while self._last in used:
+            self._last = self._last + 1 if self._last < _LAST_ID else 1
+        return self._last
+
+
+class Neighbour:
+    """A face and what the rules of our role say about it. Compared by identity."""
+
+    __slots__ = (
+        "bloc",
+        "equal",
+        "face",
+        "gateway",
+        "greeted",
+        "interest_ids",
+        "north",
+        "region",
+        "request_ids",
+        "send",
+        "sourced",
+        "told_ids",
+    )
+
+    def __init__(self, face: Face, role: Role) -> None:
+        region = face.region
+        self.face = face
+        self.send = face.send
+        self.region = region
+        self.bloc = regions.bloc(role, region)
+        self.north = regions.is_north(role, region)
+        self.gateway = regions.is_gateway(role, region)
+        self.equal = regions.is_equal(role, region)
+        self.sourced = regions.is_sourced(role, region)
+        self.greeted = False
+        """Whether an equal has told us all it had."""
+        self.told_ids = Ids()
+        self.interest_ids = Ids()
+        self.request_ids = Ids()
+
+    def passes_to(self, other: Neighbour) -> bool:
+        """Whether data and queries from here may go to the other."""
+        return self is not other and (self.bloc is not other.bloc or regions.passes_within(self.bloc))
+
+    def is_heard_by(self, other: Neighbour, entity: Entity) -> bool:
+        """Whether the other may be told of entities from here."""
+        if self is other:
+            # Spec 9.3: its own tokens are reported to a client, not to a peer. Our own session knows its own.
+            return entity is Entity.TOKEN and self.region is Region.CLIENTS
+        return self.passes_to(other)

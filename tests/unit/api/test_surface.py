@@ -1,0 +1,221 @@
+"""The public surface against the type stubs of eclipse-zenoh, down to parameters and their defaults."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+from enum import Enum
+from pathlib import Path
+
+import pytest
+
+import elea
+
+zenoh = pytest.importorskip("zenoh")
+
+STUBS = Path(zenoh.__file__).parent
+
+LATER = {
+    "Session",
+    "Publisher",
+    "Subscriber",
+    "Queryable",
+    "Querier",
+    "Liveliness",
+    "LivelinessToken",
+    "MatchingListener",
+    "SessionInfo",
+    "Scout",
+    "LinkEventsListener",
+    "TransportEventsListener",
+    "LinkEvent",
+    "TransportEvent",
+    "ZError",
+    # zenoh.ext
+    "AdvancedPublisher",
+    "AdvancedSubscriber",
+    "CacheConfig",
+    "HistoryConfig",
+    "Miss",
+    "MissDetectionConfig",
+    "RecoveryConfig",
+    "RepliesConfig",
+    "SampleMissListener",
+}
+"""Classes still to be written; take a name out and it is compared."""
+
+DIFFERENT = {
+    "QueryConsolidation.mode": "the stubs declare a property, eclipse-zenoh has a method; so have we",
+    "Selector.key_expr": "the stubs declare a setter, eclipse-zenoh has none; neither have we",
+    "Selector.parameters": "the same",
+    "Encoding.__new__": "its parameter is called 'text' in elea.model.encoding",
+    "SetIntersectionLevel": "its str is the number, in elea.model.keyexpr",
+}
+"""What differs from the stubs, and why."""
+
+MODULES = [
+    "elea.api.cancellation",
+    "elea.api.config",
+    "elea.api.identity",
+    "elea.api.info",
+    "elea.api.instrumentation",
+    "elea.api.query",
+    "elea.api.reply",
+    "elea.api.sample",
+    "elea.api.timestamp",
+    "elea.api.whatami",
+    "elea.api.zbytes",
+    "elea.model.encoding",
+    "elea.model.keyexpr",
+    "elea.model.qos",
+    "elea.model.selector",
+    "elea.handlers",
+    "elea.ext",
+]
+"""Where names are found as long as `elea` does not export them."""
+
+
+def classes(file: str) -> dict[str, ast.ClassDef]:
+    tree = ast.parse((STUBS / file).read_text(encoding="utf-8"))
+    return {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+
+
+STUBBED = {**classes("__init__.pyi"), **classes("handlers.pyi"), **classes("ext.pyi")}
+COMPARED = sorted(set(STUBBED) - LATER)
+
+
+def ours(name: str) -> object:
+    if hasattr(elea, name):
+        return getattr(elea, name)
+    for module in MODULES:
+        found = getattr(importlib.import_module(module), name, None)
+        if found is not None:
+            return found
+    raise AssertionError(f"{name} is missing")
+
+
+def methods(node: ast.ClassDef) -> list[ast.FunctionDef]:
+    return [item for item in node.body if isinstance(item, ast.FunctionDef)]
+
+
+def decorators(node: ast.FunctionDef) -> set[str]:
+    return {ast.unparse(item) for item in node.decorator_list}
+
+
+def parameters(node: ast.FunctionDef) -> dict[str, tuple[str, object]]:
+    """Names to kinds and defaults, without `self`."""
+    spec = node.args
+    positional = [*spec.posonlyargs, *spec.args]
+    defaults = [None] * (len(positional) - len(spec.defaults)) + list(spec.defaults)
+    found = {}
+    for index, (argument, default) in enumerate(zip(positional, defaults, strict=True)):
+        if index == 0 and argument.arg in ("self", "cls"):
+            continue
+        kind = "POSITIONAL_ONLY" if argument in spec.posonlyargs else "POSITIONAL_OR_KEYWORD"
+        found[argument.arg] = (kind, value_of(default))
+    for argument, default in zip(spec.kwonlyargs, spec.kw_defaults, strict=True):
+        found[argument.arg] = ("KEYWORD_ONLY", value_of(default))
+    return found
+
+
+def value_of(node: ast.expr | None) -> object:
+    return inspect.Parameter.empty if node is None else ast.literal_eval(node)
+
+
+def signature(target: object) -> dict[str, tuple[str, object]]:
+    assert callable(target)
+    return {
+        name: (parameter.kind.name, parameter.default)
+        for name, parameter in inspect.signature(target).parameters.items()
+        if name != "self" and parameter.kind.name not in ("VAR_POSITIONAL", "VAR_KEYWORD")
+    }
+
+
+def difference(mine: dict[str, tuple[str, object]], real: dict[str, tuple[str, object]]) -> str:
+    """What a program written for the stubs would stumble over; more options of our own are none of that."""
+    for name, spec in real.items():
+        if mine.get(name) != spec:
+            return f"{name}: {spec} expected, {mine.get(name)} found"
+    if list(mine)[: len(real)] != list(real):
+        return f"order {list(mine)}, not {list(real)}"
+    for name in list(mine)[len(real) :]:
+        if mine[name][1] is inspect.Parameter.empty:
+            return f"{name} is needed here only"
+    return ""
+
+
+@pytest.mark.parametrize("name", COMPARED)
+def test_every_public_class_has_the_same_members(name: str) -> None:
+    cls = ours(name)
+
+    for method in methods(STUBBED[name]):
+        assert hasattr(cls, method.name), f"{name}.{method.name} is missing"
+        if f"{name}.{method.name}" in DIFFERENT:
+            continue
+        is_property = "property" in decorators(method)
+        found = inspect.getattr_static(cls, method.name, None)
+        if is_property:
+            assert not callable(found) or isinstance(found, property), f"{name}.{method.name} is no property"
+        elif not method.name.startswith("__"):
+            assert callable(getattr(cls, method.name)), f"{name}.{method.name} is no method"
+
+
+@pytest.mark.parametrize("name", COMPARED)
+def test_every_public_method_has_the_same_parameters(name: str) -> None:
+    cls = ours(name)
+
+    for method in methods(STUBBED[name]):
+        path = f"{name}.{method.name}"
+        if path in DIFFERENT or "property" in decorators(method):
+            continue
+        if method.name == "__new__":
+            assert not difference(signature(cls), parameters(method)), path
+        elif not method.name.startswith("__"):
+            bound = inspect.getattr_static(cls, method.name)
+            target = bound.__func__ if isinstance(bound, classmethod) else bound
+            mine = {k: v for k, v in signature(target).items() if k != "cls"}
+            assert not difference(mine, parameters(method)), f"{path}: {difference(mine, parameters(method))}"
+
+
+@pytest.mark.parametrize("name", [name for name in COMPARED if "Enum" in map(ast.unparse, STUBBED[name].bases)])
+def test_every_enumeration_has_the_same_members(name: str) -> None:
+    cls = ours(name)
+    assert isinstance(cls, type)
+    assert issubclass(cls, Enum)
+    wanted = {
+        target.id for item in STUBBED[name].body if isinstance(item, ast.Assign) for target in item.targets
+        if isinstance(target, ast.Name)
+    }
+
+    assert wanted <= set(cls.__members__)
+    for member in wanted:
+        assert int(getattr(cls, member)) == int(getattr(getattr(zenoh, name), member))
+        if name not in DIFFERENT:
+            assert str(getattr(cls, member)) == str(getattr(getattr(zenoh, name), member))
+
+
+@pytest.mark.parametrize("name", [name for name in COMPARED if not name.startswith(("Int", "UInt", "Float"))])
+def test_no_attribute_of_the_real_class_is_missing(name: str) -> None:
+    real = next(
+        getattr(module, name)
+        for module in (zenoh, zenoh.handlers, importlib.import_module("zenoh.ext"))
+        if hasattr(module, name)
+    )
+    public = {attribute for attribute in dir(real) if not attribute.startswith("_")}
+    missing = {attribute for attribute in public if not hasattr(ours(name), attribute)}
+
+    # Reliability.DEFAULT misleads: it is BEST_EFFORT although publishers are reliable by default.
+    assert missing <= {"DEFAULT"}
+
+
+@pytest.mark.parametrize("name", ["z_serialize", "z_deserialize"])
+def test_every_function_has_the_same_parameters(name: str) -> None:
+    tree = ast.parse((STUBS / "ext.pyi").read_text(encoding="utf-8"))
+    stub = next(node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name)
+
+    assert not difference(signature(ours(name)), parameters(stub))
+
+
+def test_later_names_only_what_the_stubs_have() -> None:
+    assert LATER - set(STUBBED) == set()
