@@ -43,15 +43,17 @@ class Case:
 class Framer:
     """The smallest framing that a Zenoh 1.x link has: prefix, FRAME header, serial number, messages."""
 
-    def __init__(self) -> None:
+    def __init__(self, scatter: bool = False) -> None:
         self.sn = 0
+        self.scatter = scatter
 
     def __call__(self, key: int, parts: list[bytes], size: int) -> list[bytes]:
         self.sn = (self.sn + 1) & 0x0FFF_FFFF
         sn = bytes(
             (self.sn & 0x7F | 0x80, self.sn >> 7 & 0x7F | 0x80, self.sn >> 14 & 0x7F | 0x80, self.sn >> 21 & 0x7F)
         )
-        return [b"".join((((size + 5) & 0xFFFF).to_bytes(2, "little"), b"\x25", sn, *parts))]
+        head = ((size + 5) & 0xFFFF).to_bytes(2, "little") + b"\x25" + sn
+        return [head, *parts] if self.scatter else [b"".join((head, *parts))]
 
 
 # -- far ends, each in a process of its own -----------------------------------------------------------------------
@@ -143,10 +145,10 @@ def _raw(data: bytes, seconds: float, messages: int) -> tuple[float, float]:
     return count * messages / took, cpu / count / messages * 1e6
 
 
-def putting(size: int, threads: int = 1) -> Callable[[float], tuple[float, float]]:
+def putting(size: int, threads: int = 1, scatter: bool = False) -> Callable[[float], tuple[float, float]]:
     def run(seconds: float) -> tuple[float, float]:
         with linked_sink() as (link, sock):
-            outbox = Outbox(link, Framer(), room=ROOM)
+            outbox = Outbox(link, Framer(scatter), room=ROOM)
             payload = bytes(size)
             counts = [0] * threads
             cpu, start = time.process_time(), time.perf_counter()
@@ -282,6 +284,7 @@ CASES = [
     Case(f"raw sendall, one per {SMALL} B message", "put/s", raw_small),
     Case(f"raw sendall, ready batches of {SMALL} B messages", "put/s", raw_batches),
     *[Case(f"outbox put {size} B", "put/s", putting(size)) for size in SIZES],
+    *[Case(f"outbox put {size} B, scattered", "put/s", putting(size, scatter=True)) for size in SIZES[-2:]],
     Case(f"outbox put {SMALL} B, 4 threads", "put/s", putting(SMALL, 4)),
     Case("read_batches, 65000 B batches", "B/s", reading(65_000, octets=True)),
     Case(f"read_batches, {SMALL} B batches", "batch/s", reading(SMALL, octets=False)),

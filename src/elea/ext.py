@@ -35,6 +35,9 @@ __all__ = [
 
 T = TypeVar("T")
 
+EMPTY_ELEMENTS: Final = 1 << 16
+"""Elements of a list that take no octets, such as empty tuples: nine octets could ask for any number of them."""
+
 
 class ZDeserializeError(EleaError):
     """Octets that are not a value of the type asked for."""
@@ -352,8 +355,8 @@ class _Reader:
         for _ in range(count):
             before = self.at
             found.append(tuple(self.read(tp) for tp in types))
-            if self.at == before and count > len(self.data):
-                raise ZDeserializeError(f"{count} elements of no octets each")
+            if self.at == before and count > EMPTY_ELEMENTS:
+                raise ZDeserializeError(f"{count} elements of no octets each are above the limit of {EMPTY_ELEMENTS}")
         return found
 
 

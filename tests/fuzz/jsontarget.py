@@ -92,7 +92,7 @@ def _form(bases: list[tuple[str, str, Any]], data: bytes) -> tuple[str, str, Any
 
 def _edited(form: Any, bases: list[tuple[str, str, Any]], edit: bytes) -> Any:
     places = list(_places(form))
-    new = VALUES[edit[3] % len(VALUES)]
+    new = copy.deepcopy(VALUES[edit[3] % len(VALUES)])
     if not places:
         return new
     holder, key = places[int.from_bytes(edit[:2], "big") % len(places)]

@@ -22,6 +22,9 @@ LINES = 4
 SHORT = 60
 """Searches that find a key to show are bounded by the product of the sizes, so they are given short texts only."""
 
+LONG = 1_024
+"""Exact inclusion is bounded by a number of sets of places, each as large as the text: 40 ms at 4,096 characters."""
+
 NOW = 1_700_000_000_000_000_000
 
 
@@ -33,7 +36,8 @@ def key_target() -> Target:
         patterns = [pattern for text in texts for pattern in _patterns(text)]
         for one, other in pairwise(patterns):
             one.intersects(other)
-            one.includes(other)
+            if len(one.text) + len(other.text) < LONG:
+                one.includes(other)
         return patterns
 
     def law(data: bytes, patterns: list[Pattern]) -> None:
@@ -107,10 +111,10 @@ def _check_time(time_range: TimeRange) -> None:
 def _check_pair(one: Pattern, other: Pattern) -> None:
     meets = one.intersects(other)
     require(other.intersects(one) == meets, "intersection is symmetric", one, other)
-    includes = one.includes(other)
-    require(one.includes(one), "a pattern includes itself", one)
     if len(one.text) > SHORT or len(other.text) > SHORT:
         return
+    includes = one.includes(other)
+    require(one.includes(one), "a pattern includes itself", one)
     key = one.witness(other)
     require((key is None) != meets, "there is a witness where patterns intersect", one, other, key)
     if key is not None:

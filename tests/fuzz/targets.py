@@ -25,7 +25,7 @@ __all__ = ["TARGETS", "feed"]
 
 EARLY: Final = ("zenoh2018", "xrce2017")
 
-SAMPLED: Final = 8
+SAMPLED: Final = 32
 """One input in so many is also dissected and shown as JSON, which takes ten times as long as decoding it."""
 
 
@@ -42,7 +42,6 @@ def _unit(name: str, dialect: str, unit: str, seeds: Callable[[], Sequence[bytes
         encoded = found.encode(unit, value)
         again = found.decode(unit, encoded)
         require(again == value, "decode(encode(decode(x))) is decode(x)", again, value)
-        require(found.encode(unit, again) == encoded, "encode is a function of the value", encoded)
         if crc32(data) % SAMPLED == 0 and len(data) < 4_096:
             json.dumps(found.to_json(unit, value))
             errors = [field.error for field in found.dissect(unit, data) if field.error is not None]
@@ -156,7 +155,7 @@ def _split() -> Target:
         return feed(_codec(data), [data[2:]])
 
     def law(data: bytes, whole: Outcome) -> None:
-        parts = _cut(data[2:], data[1])
+        parts = _cut(data[2:], sum(data[1:2]))
         sized, loose, error = feed(_codec(data), parts)
         require(error == whole[2], "the error does not depend on the cuts", error, whole[2])
         if error is None:

@@ -6,7 +6,7 @@ from collections.abc import Sized
 
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from elea.model import keyexpr
 from elea.model.qos import QueryTarget, Role
@@ -61,16 +61,13 @@ def test_tree_holds_what_a_dictionary_holds(steps: list[tuple[str, bool]]) -> No
 
 
 FEW = st.sampled_from(["a", "a/b", "a/c", "a/*", "**", "a/**", "*/b", "b"])
-ENTITIES = st.sampled_from([Entity.SUBSCRIBER, Entity.TOKEN])
+ENTITIES = st.sampled_from(list(Entity))
+PICK = st.integers(0, 59)
 KIND = {Entity.SUBSCRIBER: Kinds.SUBSCRIBERS, Entity.TOKEN: Kinds.TOKENS}
 
 
 class RouterMachine(RuleBasedStateMachine):
     """A router with faces coming, declaring, asking, querying and going; and a plain account of all of it."""
-
-    faces = Bundle("faces")
-    declared = Bundle("declared")
-    interests = Bundle("interests")
 
     @initialize()
     def start(self) -> None:
@@ -82,23 +79,20 @@ class RouterMachine(RuleBasedStateMachine):
         self.branches: list[tuple[FakeFace, int, object]] = []
         self.unanswered: dict[tuple[FakeFace, int], int] = {}
         self.counter = 0
+        for region in (Region.CLIENTS, Region.CLIENTS, Region.PEERS):
+            self.join(region)
 
-    @rule(target=faces)
-    def meet_own_session(self) -> FakeFace:
-        return self.node.local
-
-    @rule(target=faces, region=st.sampled_from([Region.CLIENTS, Region.CLIENTS, Region.PEERS]))
-    def join(self, region: Region) -> FakeFace:
+    @precondition(lambda self: len(self.present) < 6)
+    @rule(region=st.sampled_from([Region.CLIENTS, Region.CLIENTS, Region.PEERS]))
+    def join(self, region: Region) -> None:
         face = self.node.add(f"n{self._next()}", region)
         self.present.append(face)
         self.pictures[face] = {}
-        return face
 
-    @rule(face=faces)
-    def leave(self, face: FakeFace) -> None:
-        if face is self.node.local or face not in self.present:
-            return
-        self.present.remove(face)
+    @precondition(lambda self: len(self.present) > 2)
+    @rule(pick=PICK)
+    def leave(self, pick: int) -> None:
+        face = self.present.pop(1 + pick % (len(self.present) - 1))  # the own session stays
         self.entities = {name: key for name, key in self.entities.items() if name[0] is not face}
         self.asked = {name: what for name, what in self.asked.items() if name[0] is not face}
         self.unanswered = {name: left for name, left in self.unanswered.items() if name[0] is not face}
@@ -107,50 +101,41 @@ class RouterMachine(RuleBasedStateMachine):
         self.node.remove(face)
         self._listen()
 
-    @rule(target=declared, face=faces, entity=ENTITIES, key=FEW)
-    def declare(self, face: FakeFace, entity: Entity, key: str) -> tuple[FakeFace, Entity, int]:
-        name = (face, entity, self._next())
-        if face in self.present:
-            self.entities[name] = key
-            face.says(Declare(entity, name[2], key))
-            self._listen()
-        return name
+    @rule(pick=PICK, entity=ENTITIES, key=FEW)
+    def declare(self, pick: int, entity: Entity, key: str) -> None:
+        face, number = self._face(pick), self._next()
+        self.entities[face, entity, number] = key
+        face.says(Declare(entity, number, key))
+        self._listen()
 
-    @rule(name=consumes(declared))
-    def undeclare(self, name: tuple[FakeFace, Entity, int]) -> None:
-        if self.entities.pop(name, None) is not None:
-            name[0].says(Undeclare(name[1], name[2]))
-            self._listen()
+    @precondition(lambda self: self.entities)
+    @rule(pick=PICK)
+    def undeclare(self, pick: int) -> None:
+        name = face, entity, number = list(self.entities)[pick % len(self.entities)]
+        del self.entities[name]
+        face.says(Undeclare(entity, number))
+        self._listen()
 
-    @rule(target=interests, face=faces, entity=ENTITIES, key=FEW)
-    def ask(self, face: FakeFace, entity: Entity, key: str) -> tuple[FakeFace, int]:
-        name = (face, self._next())
-        if face in self.present:
-            self.asked[name] = (entity, key)
-            face.says(Interest(name[1], InterestMode.CURRENT_FUTURE, KIND[entity], key))
-            answers = self._listen()[face]
-            assert answers[-1] == Final(name[1])
-            assert all(isinstance(a, Declare) and a.interest_id == name[1] for a in answers[:-1])
-        return name
+    @rule(pick=PICK, entity=st.sampled_from([Entity.SUBSCRIBER, Entity.TOKEN]), key=FEW)
+    def ask(self, pick: int, entity: Entity, key: str) -> None:
+        face, number = self._face(pick), self._next()
+        self.asked[face, number] = (entity, key)
+        face.says(Interest(number, InterestMode.CURRENT_FUTURE, KIND[entity], key))
+        answers = self._listen()[face]
+        assert answers[-1] == Final(number)
+        assert all(isinstance(a, Declare) and a.interest_id == number for a in answers[:-1])
 
-    @rule(name=consumes(interests))
-    def end_interest(self, name: tuple[FakeFace, int]) -> None:
-        if self.asked.pop(name, None) is not None:
-            name[0].says(InterestDone(name[1]))
-            assert not any(self._listen().values())
+    @precondition(lambda self: self.asked)
+    @rule(pick=PICK)
+    def end_interest(self, pick: int) -> None:
+        name = face, number = list(self.asked)[pick % len(self.asked)]
+        del self.asked[name]
+        face.says(InterestDone(number))
+        assert not any(self._listen().values())
 
-    @rule(face=faces, key=FEW)
-    def offer(self, face: FakeFace, key: str) -> None:
-        if face in self.present:
-            number = self._next()
-            self.entities[face, Entity.QUERYABLE, number] = key
-            face.says(Declare(Entity.QUERYABLE, number, key))
-
-    @rule(face=faces, key=FEW)
-    def query(self, face: FakeFace, key: str) -> None:
-        if face not in self.present:
-            return
-        number = self._next()
+    @rule(pick=PICK, key=FEW)
+    def query(self, pick: int, key: str) -> None:
+        face, number = self._face(pick), self._next()
         expected = self._reached(face, Entity.QUERYABLE, key)
         if expected:
             self.unanswered[face, number] = len(expected)
@@ -162,10 +147,9 @@ class RouterMachine(RuleBasedStateMachine):
         assert (ResponseFinal(number) in heard[face]) == (not expected)
         self.branches += requests
 
-    @rule(pick=st.integers(0, 1000), final=st.booleans())
+    @precondition(lambda self: self.branches)
+    @rule(pick=PICK, final=st.booleans())
     def respond(self, pick: int, final: bool) -> None:
-        if not self.branches:
-            return
         branch = face, number, asker = self.branches[pick % len(self.branches)]
         alive = asker in self.unanswered
         face.says(Response(number, "a", "reply"))
@@ -249,6 +233,9 @@ class RouterMachine(RuleBasedStateMachine):
                 elif isinstance(message, Undeclare):
                     del self.pictures[face][message.entity, message.id]
         return heard
+
+    def _face(self, pick: int) -> FakeFace:
+        return self.present[pick % len(self.present)]
 
     def _next(self) -> int:
         self.counter += 1

@@ -110,7 +110,7 @@ class DirectSink(Generic[T]):
 class IndirectSink(Generic[T]):
     """Queues items and has the courier's workers call; a full queue follows the rule of a fifo channel."""
 
-    __slots__ = ("_active", "_call", "_channel", "_courier", "_drop", "_idle", "_lock", "_over", "_worker")
+    __slots__ = ("_active", "_call", "_channel", "_courier", "_drop", "_idle", "_lock", "_worker")
 
     def __init__(
         self,
@@ -126,7 +126,6 @@ class IndirectSink(Generic[T]):
         self._channel: Handler[T] = Handler(capacity)
         self._lock = threading.Lock()
         self._active = False  # scheduled or running
-        self._over = False  # drop was called
         self._idle = threading.Event()
         self._worker = 0
 
@@ -143,11 +142,9 @@ class IndirectSink(Generic[T]):
 
     def push_many(self, items: Sequence[T]) -> None:
         """Queue several items; workers start on them while the rest waits for room."""
-        at = self._channel.offer(items)
-        if not self._active:
-            self._schedule()
-        if at < len(items):
-            self._channel.push_many(items[at:])
+        at = 0
+        while at < len(items):
+            at = self._channel.push_some(items, at)
             if not self._active:
                 self._schedule()
 
@@ -176,13 +173,14 @@ class IndirectSink(Generic[T]):
             self._worker = 0
 
     def _more(self) -> bool:
+        # Closed first: nothing is pushed behind that, so that an empty channel then stays empty.
+        closed = self._channel.is_closed
         if len(self._channel):
             return True
-        if self._channel.is_closed:
-            if not self._over:
-                self._over = True
-                _run_drop(self._drop)
-                self._idle.set()
+        if closed:
+            # `_active` stays set, so that nobody comes here a second time.
+            _run_drop(self._drop)
+            self._idle.set()
             return False
         # A push between the look and the change of `_active` has seen it set and scheduled nothing: look again.
         with self._lock:

@@ -194,13 +194,14 @@ class Handler(Generic[T]):
     def push_many(self, items: Sequence[T]) -> None:
         """Add several items under one lock."""
         with self._lock:
-            at = self._put(items, 0)
-            while at < len(items) and not self._closed:
-                if not self._wait_for_room():
-                    if not self._closed:
-                        self.dropped += len(items) - at
-                    return
-                at = self._put(items, at)
+            at = 0
+            while at < len(items):
+                at = self._push_some(items, at)
+
+    def push_some(self, items: Sequence[T], start: int = 0) -> int:
+        """Add at least one of the items from `start`, waiting for room by the rule; returns where to go on."""
+        with self._lock:
+            return self._push_some(items, start)
 
     def offer(self, items: Sequence[T], start: int = 0) -> int:
         """Add what fits of the items from `start`, without waiting; returns where it stopped.
@@ -257,6 +258,16 @@ class Handler(Generic[T]):
         if self._takers and end > at:
             self._ready.notify(end - at)
         return end
+
+    def _push_some(self, items: Sequence[T], start: int) -> int:
+        at = self._put(items, start)
+        if at > start:
+            return at
+        if self._wait_for_room():
+            return self._put(items, start)
+        if not self._closed:
+            self.dropped += len(items) - start
+        return len(items)
 
     def _wait_for_room(self) -> bool:
         """Wait until there is room, as long as the consumer keeps taking; the lock is held."""

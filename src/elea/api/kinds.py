@@ -69,7 +69,8 @@ def nearest(name: str, names: Iterable[str]) -> str:
 
 
 def refuse(path: str, value: Json, expects: str) -> NoReturn:
-    raise ConfigError(path, f"{_shown(value)} is not {expects}", f"write {expects}")
+    """Say no to a value."""
+    raise ConfigError(path, f"{_shown(value)} does not belong here", f"write {expects}")
 
 
 def _shown(value: Json) -> str:

@@ -129,7 +129,7 @@ class Liveliness:
 
         def say(message: object) -> None:
             session._node.round.add(box, message)
-            session._node.round.make()
+            session._node.deliver_soon()
 
         seconds = session._settings.queries_default_timeout if timeout is None else float(timeout)
         state["timer"] = session._node.keeper.after(seconds, lambda: say(ReplyError(b"Timeout", Encoding.ZENOH_STRING)))

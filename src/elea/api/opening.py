@@ -8,7 +8,7 @@ from pathlib import Path
 from elea.api.settings import Settings
 from elea.broker.links import LinkSettings
 from elea.broker.runtime import Runtime
-from elea.io.tls import TlsSettings
+from elea.io.tls_settings import TlsSettings
 from elea.model.errors import ConfigError
 from elea.model.node_id import NodeId
 from elea.model.qos import Role

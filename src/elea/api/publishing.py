@@ -108,7 +108,7 @@ class Outlet:
             arrived = Arrived(self._key, [entry], reliable)
             for box in self._boxes:
                 node.round.add(box, arrived)
-            node.round.make()
+            node.deliver_soon()
 
 
 class Publisher(Handle):
@@ -179,7 +179,9 @@ class Publisher(Handle):
 
     def declare_matching_listener(self, handler: Any = None) -> MatchingListener[Any]:
         """Be told when the first subscriber comes and when the last one goes."""
-        listener: MatchingListener[Any] = MatchingListener(self._session, Entity.SUBSCRIBER, str(self._key_expr), handler)
+        listener: MatchingListener[Any] = MatchingListener(
+            self._session, Entity.SUBSCRIBER, str(self._key_expr), handler
+        )
         self._listeners.append(listener)
         return listener
 

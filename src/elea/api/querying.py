@@ -154,7 +154,7 @@ def ask(
 
     def end(message: object) -> None:
         node.round.add(box, message)
-        node.round.make()
+        node.deliver_soon()
 
     def request(number: int) -> Request:
         return Request(number, key, options.target, body, int(options.timeout * 1000), options.qos.raw)
@@ -223,7 +223,9 @@ class Querier(Handle):
     def declare_matching_listener(self, handler: Any = None) -> MatchingListener[Any]:
         """Be told when the first queryable comes and when the last one goes."""
         complete = self._options.target is QueryTarget.ALL_COMPLETE
-        listener: MatchingListener[Any] = MatchingListener(self._session, Entity.QUERYABLE, str(self._key_expr), handler, complete=complete)
+        listener: MatchingListener[Any] = MatchingListener(
+            self._session, Entity.QUERYABLE, str(self._key_expr), handler, complete=complete
+        )
         self._listeners.append(listener)
         return listener
 

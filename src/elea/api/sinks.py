@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Generic, Protocol, TypeVar
 
-from elea.api.callbacks import Callback, Courier, DirectSink, IndirectSink
+from elea.api.callbacks import Callback, Courier, DirectSink
 from elea.api.channels import DEFAULT_CAPACITY, Handler
 
 __all__ = ["DefaultHandler", "FifoChannel", "RingChannel", "Sink", "into_handler"]
@@ -105,9 +105,7 @@ def _channel(capacity: int, ring: bool, of: str) -> tuple[Handler[T], Handler[T]
 
 def _calling(function: Callable[..., object], courier: Courier | None) -> Sink[T]:
     if not isinstance(function, Callback):
-        return IndirectSink(function, courier=courier)
-    if function.indirect:
-        return IndirectSink(function.callback, function.drop, courier=courier)
+        return DirectSink(function)
     return DirectSink(function.callback, function.drop)
 
 

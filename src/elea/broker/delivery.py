@@ -1,8 +1,10 @@
 """Bringing things to handlers: in order for each handler, never under a lock, never by two threads at once.
 
-Whoever reads a link puts what it finds into *mailboxes*, finishes its batch, and then brings round what is in them.
-A handler that takes its time holds up its own mailbox only: another thread that adds to it leaves the delivery to
-the one that is at it (the combining pattern: no thread ever waits for another).
+Whoever reads a link puts what it finds into *mailboxes*, finishes its batch, and then brings round what is in them. A
+handler that takes its time holds up its own mailbox only: another thread that adds to it leaves the delivery to the
+one that is at it (the combining pattern: no thread waits for another). If the reading thread itself is held up, another
+one takes over the reading (`Watch`). So a handler normally runs in the thread that read its sample, without a hand-over,
+and may still block, ask and put as it likes.
 """
 
 from __future__ import annotations
@@ -11,30 +13,46 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
-__all__ = ["Mailbox", "Round"]
+from elea.io.timers import monotonic
+
+__all__ = ["Mailbox", "Round", "Runner", "Watch"]
 
 _log: Final = logging.getLogger("elea.broker")
+
+HELD_UP: Final = 0.01
+"""Seconds a handler may take before another thread goes on with the reading."""
+
+COURIERS: Final = 64
+"""Threads that deliver for threads of the user's; the next handler waits for one."""
+
+IDLE: Final = 1.0
+"""Seconds such a thread stays when there is nothing to do."""
+
+MAILBOX: Final = 100_000
+"""Items that wait for one handler; what comes on top is dropped and counted."""
 
 
 class Mailbox:
     """What waits for one handler."""
 
-    __slots__ = ("_busy", "_items", "deliver", "delivered", "failed")
+    __slots__ = ("_busy", "_items", "deliver", "dropped", "failed")
 
     def __init__(self, deliver: Callable[[Any], None]) -> None:
         self.deliver = deliver
-        self.delivered = 0
+        self.dropped = 0
         self.failed = 0
         self._items: deque[Any] = deque()
         self._busy = threading.Lock()
 
-    def __len__(self) -> int:
-        return len(self._items)
-
     def add(self, item: Any) -> None:
         """Leave an item; `empty` brings it."""
+        if len(self._items) >= MAILBOX:
+            if not self.dropped % MAILBOX:
+                _log.warning("handler too slow: dropped=%d waiting=%d", self.dropped + 1, len(self._items))
+            self.dropped += 1
+            return
         self._items.append(item)
 
     def empty(self) -> None:
@@ -51,24 +69,95 @@ class Mailbox:
     def _bring(self, item: Any) -> None:
         try:
             self.deliver(item)
-            self.delivered += 1
         except Exception as error:  # noqa: BLE001 - a handler's failure is the user's; the node must go on
             self.failed += 1
             _log.error("handler failed: error=%r failed=%d", error, self.failed, exc_info=error)
 
 
+class Runner(Protocol):
+    """A thread that reads and delivers."""
+
+    busy_since: float
+    """When it began to deliver; 0 while it does not."""
+
+    def take_over(self) -> None:
+        """Let another thread read on."""
+        ...
+
+
+class Watch:
+    """Looks after runners while they deliver, and sleeps while none does."""
+
+    def __init__(self) -> None:
+        self.takeovers = 0
+        self._runners: set[Runner] = set()
+        self._wake = threading.Event()
+        self._asleep = True
+        self._closed = False
+        self._thread: threading.Thread | None = None
+
+    def add(self, runner: Runner) -> None:
+        self._runners.add(runner)
+
+    def discard(self, runner: Runner) -> None:
+        self._runners.discard(runner)
+
+    def look(self) -> None:
+        """A runner begins to deliver. Cheap: mostly somebody is looking already."""
+        if self._asleep and not self._closed:
+            self._asleep = False
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="elea-watch", daemon=True)
+                self._thread.start()
+            self._wake.set()
+
+    def close(self) -> None:
+        self._closed = True
+        self._wake.set()
+
+    def _run(self) -> None:
+        quiet = 0.0
+        while not self._closed:
+            self._wake.wait()
+            self._wake.clear()
+            quiet = 0.0
+            while quiet < IDLE and not self._closed:
+                threading.Event().wait(HELD_UP / 2)
+                quiet = 0.0 if self._check() else quiet + HELD_UP / 2
+            self._asleep = True
+
+    def _check(self) -> bool:
+        """Take over from runners that are held up; whether any delivers."""
+        now = monotonic()
+        active = False
+        for runner in list(self._runners):
+            since = runner.busy_since
+            if since:
+                active = True
+                if now - since > HELD_UP:
+                    self.takeovers += 1
+                    runner.take_over()
+        return active
+
+
 class Round:
     """The mailboxes that have something in them, in the order they got it."""
 
-    __slots__ = ("_boxes",)
-
     def __init__(self) -> None:
         self._boxes: deque[Mailbox] = deque()
+        self._lock = threading.Lock()
+        self._work = threading.Semaphore(0)
+        self._free = 0
+        self._couriers = 0
+        self._closed = False
 
     def add(self, box: Mailbox, item: Any) -> None:
         """Leave an item in a mailbox, to be brought when `make` is called."""
         box.add(item)
         self._boxes.append(box)
+
+    def __bool__(self) -> bool:
+        return bool(self._boxes)
 
     def make(self) -> None:
         """Bring everything that was left, whoever left it."""
@@ -79,3 +168,33 @@ class Round:
             except IndexError:  # another thread took the last one
                 return
             box.empty()
+
+    def make_soon(self) -> None:
+        """Have a courier make the round: for threads of the user's, which must not run other people's handlers."""
+        with self._lock:
+            if self._closed:
+                return
+            if self._free > 0 or self._couriers >= COURIERS:
+                self._work.release()
+                return
+            self._couriers += 1
+        threading.Thread(target=self._carry, name="elea-deliver", daemon=True).start()
+
+    def close(self) -> None:
+        self._closed = True
+        for _ in range(self._couriers):
+            self._work.release()
+
+    def _carry(self) -> None:
+        while not self._closed:
+            self.make()
+            with self._lock:
+                self._free += 1
+            found = self._work.acquire(timeout=IDLE)
+            with self._lock:
+                self._free -= 1
+                if not found and not self._boxes:
+                    self._couriers -= 1
+                    return
+        with self._lock:
+            self._couriers -= 1

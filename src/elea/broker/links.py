@@ -13,10 +13,10 @@ from elea.broker.node import Node
 from elea.broker.zenoh1 import Zenoh1Session
 from elea.io.dial import AnyLink, Listener, connect, listen
 from elea.io.errors import LinkError
-from elea.io.link import read_batches
+from elea.io.reading import BatchReader
 from elea.io.sending import Outbox
 from elea.io.timers import Timer, monotonic
-from elea.io.tls import TlsSettings
+from elea.io.tls_settings import TlsSettings
 from elea.model.errors import EleaError, OperationTimeout, ProtocolError, SessionClosed, SessionError
 from elea.model.qos import Role
 from elea.protocol.zenoh1.backoff import Backoff
@@ -66,6 +66,9 @@ class Connection:
         self._sender: Sender | None = None
         self._timer: Timer | None = None
         self._ending = threading.Lock()
+        self._reader = BatchReader(link, self._prefix)
+        self._deliverer: threading.Thread | None = None
+        self.busy_since = 0.0
         self._thread = threading.Thread(target=self._run, name=f"elea-read-{link.remote}", daemon=True)
 
     def start(self) -> None:
@@ -79,15 +82,40 @@ class Connection:
     # -- reading ------------------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
+        """Read and deliver, for as long as this thread is the one that reads."""
+        node = self.links.node
+        me = threading.current_thread()
+        node.readers.add(threading.get_ident())
         try:
-            read_batches(self.link, self._batch, self._prefix)
-            self.end(SessionClosed(text="the other node closed the link"))
+            while self._thread is me:
+                batch = self._reader.next()
+                if batch is None:
+                    self.end(SessionClosed(text="the other node closed the link"))
+                    return
+                self._batch(batch)
+                if node.round:
+                    # From here on this thread may be held up by a handler; `take_over` is called if it is.
+                    self._deliverer, self.busy_since = me, monotonic()
+                    node.watch.look()
+                    node.round.make()
+                    if self._deliverer is me:
+                        self.busy_since = 0.0
         except EleaError as error:
             self._say_quietly()
             self.end(error)
         except Exception as error:  # noqa: BLE001 - whatever it was, the link must not stay half alive
             _log.exception("reading failed: link=%s", self.link.remote)
             self.end(SessionClosed(text=f"internal error: {error!r}"))
+        finally:
+            node.readers.discard(threading.get_ident())
+
+    def take_over(self) -> None:
+        """The reading thread is held up by a handler: another one reads on."""
+        if self.ended.is_set() or not self.busy_since:
+            return
+        self.busy_since = 0.0
+        self._thread = threading.Thread(target=self._run, name=f"elea-read-{self.link.remote}", daemon=True)
+        self._thread.start()
 
     def _prefix(self) -> int:
         session = self.session
@@ -104,8 +132,6 @@ class Connection:
                 self._opened()
             return
         receiver.receive(batch, monotonic(), session)
-        node = self.links.node
-        node.round.make()
         if receiver.closed:
             self.end(SessionClosed(text="the other node closed the session"))
 
@@ -305,6 +331,7 @@ class Links:
                 connection.link.close()
                 raise SessionClosed(text="this node is closed")
             self._opening.add(connection)
+        self.node.watch.add(connection)
         connection.start()
 
     def joined(self, connection: Connection) -> None:
@@ -326,6 +353,7 @@ class Links:
         with self._lock:
             self._opening.discard(connection)
             was_open = connection in self.connections
+            self.node.watch.discard(connection)
             self.connections.discard(connection)
         if was_open and connection.session is not None:
             with self.node.lock:

@@ -11,7 +11,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 
-from elea.broker.delivery import Round
+from elea.broker.delivery import Round, Watch
 from elea.broker.own import OwnSession
 from elea.broker.relay import Numbers, OutgoingKey, Stamper
 from elea.broker.routes import Arrived, Forwarder, Route
@@ -44,6 +44,8 @@ class Node:
         self.lock = threading.RLock()
         self.space = Space(role, node_id, timeout_body=lambda: TIMEOUT_REPLY)
         self.round = Round()
+        self.watch = Watch()
+        self.readers: set[int] = set()  # threads that read links, and so deliver
         self.numbers = Numbers()
         self.clock = Hlc(NodeId(node_id))
         self.stamper = Stamper(self.clock) if timestamping else None
@@ -78,7 +80,14 @@ class Node:
             except IndexError:
                 break
             work()
-        self.round.make()
+        self.deliver_soon()
+
+    def deliver_soon(self) -> None:
+        """See to it that what lies in mailboxes is brought: by this thread if it reads, which it will when it is done
+        with its batch, else by a courier.
+        """
+        if self.round and threading.get_ident() not in self.readers:
+            self.round.make_soon()
 
     def refresh(self) -> None:
         """Something that routes depend on may have changed."""
@@ -96,7 +105,8 @@ class Node:
         """Where samples on `key` from `source` go."""
         with self.lock:
             generation = self.generation
-            faces = tuple(self.space.targets(source, key))
+            # A session may end while its last batch is being read.
+            faces = tuple(self.space.targets(source, key)) if self.space.knows(source) else ()
         others: list[Forwarder] = [face for face in faces if face is not self.own]  # type: ignore[misc]
         boxes = self.own.boxes(key, here=source is self.own)
         return Route(key, generation, boxes, others, OutgoingKey(key, self.numbers.number(key) if others else 0))

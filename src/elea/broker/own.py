@@ -227,11 +227,11 @@ class OwnSession:
 
         def end() -> None:
             self._finished(number)
-            self.node.round.make()
+            self.node.deliver_soon()
 
         def respond(response: Response) -> None:
             self._answered(response)
-            self.node.round.make()
+            self.node.deliver_soon()
 
         pending = Countdown(len(matching), end)
         for answering in matching:

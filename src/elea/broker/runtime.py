@@ -113,4 +113,6 @@ class Runtime:
             self._closed = True
         self._stopping.set()
         self.links.close()
+        self.node.watch.close()
+        self.node.round.close()
         self.keeper.close()

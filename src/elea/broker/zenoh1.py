@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from elea.broker.routes import Route, Routes
 from elea.broker.translate import DATA_QOS, Keys, UnknownResource, from_wire, to_wire
 from elea.model import keyexpr
-from elea.model.errors import InvalidKeyExpr
+from elea.model.errors import InvalidKeyExpr, Truncated
 from elea.model.qos import Role
 from elea.protocol.zenoh1.terms import Agreement
 from elea.space.face import Control, Final, Region, Request, Response, ResponseFinal
 from elea.wire.zenoh1 import messages as m
-from elea.wire.zenoh1.codec import read_network_message, write_network_message
+from elea.wire.zenoh1.codec import DIALECT, read_network_message, write_network_message
 from elea.wire.zenoh1.samples import DEFAULT_QOS, Pushed, read_pushes, split_body
 
 if TYPE_CHECKING:
@@ -92,7 +92,10 @@ class Zenoh1Session:
                 self._samples(run, reliable)
             if at >= size or buf[at] & 0x1F < NETWORK:
                 break
-            message, at = read_network_message(buf, at)
+            try:
+                message, at = read_network_message(buf, at)
+            except IndexError:
+                raise Truncated(DIALECT, size) from None
             self._message(message, reliable)
         return at
 

@@ -1,7 +1,7 @@
 """The `elea` command: one module per verb, found by name and imported only when asked for.
 
 A verb's module offers `add_arguments(parser)` and `run(args) -> int`. Exit codes: 0 done, 1 negative answer
-or bad input, 2 usage.
+or bad input, 2 usage, 3 cannot reach, 4 refused, 5 data at risk.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Final
+from typing import Any, Final
 
 from elea.cli.style import CliError, Style, print_error
 
@@ -18,10 +18,21 @@ __all__ = ["main"]
 
 VERBS: Final = {
     "demo": "show the best Elea can do, in under a minute",
+    "broker": "run a router, where clients and peers meet",
+    "put": "put a value on a key",
+    "delete": "delete a key",
+    "get": "ask for the values of keys",
+    "sub": "print the samples put to keys, as they come",
+    "pub": "put samples on a key again and again",
+    "queryable": "answer questions about keys",
+    "liveliness": "declare, list and watch tokens that say who is alive",
+    "ping": "measure how long a sample takes there and back",
+    "trace": "show every message between two nodes, from between them",
+    "check-config": "check a configuration file",
     "decode": "show what recorded bytes mean: hex lines, raw bytes, pcap and pcapng captures",
     "encode": "turn the JSON form of messages back into bytes",
     "key": "compare two key expressions, or check one",
-    "info": "show versions and what this installation can do",
+    "info": "show versions, what this installation can do, and what a session sees",
 }
 
 INTERRUPTED: Final = 130
@@ -42,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as end:  # argparse ends the program for --help and for wrong usage
         return end.code if isinstance(end.code, int) else 2
     try:
-        status = int(import_module(f"elea.cli.{args.verb}").run(args))
+        status = int(_module(args.verb).run(args))
         sys.stdout.flush()
     except CliError as error:
         print_error(f"elea {args.verb}: {error}", error.hint, Style.for_stream(sys.stderr, args.color))
@@ -56,7 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="elea", description="The Zenoh data space: tools for its messages and keys.", allow_abbrev=False
+        prog="elea", description="The Zenoh data space: run it, use it, look into it.", allow_abbrev=False
     )
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     wanted = next((word for word in words if not word.startswith("-")), None)
@@ -65,7 +76,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         if name == wanted:
             # Only the verb in use is imported: the command must start fast, and must start at all when an
             # extra that another verb needs is missing.
-            import_module(f"elea.cli.{name}").add_arguments(verb)
+            _module(name).add_arguments(verb)
             verb.add_argument("--json", action="store_true", help="print one JSON object per line, nothing else")
             verb.add_argument(
                 "--color",
@@ -74,6 +85,10 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
                 help="colours (default: on a terminal)",
             )
     return parser
+
+
+def _module(verb: str) -> Any:
+    return import_module(f"elea.cli.{verb.replace('-', '_')}")
 
 
 def _reader_left() -> int:

@@ -1,4 +1,4 @@
-"""`elea info`: what is installed here, for bug reports and for the curious."""
+"""`elea info`: what is installed here, for bug reports and for the curious; and what a session sees from here."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import Final
 
+from elea.cli import connection
 from elea.cli.style import Style
 
 __all__ = ["add_arguments", "run"]
@@ -25,13 +26,22 @@ EXTRAS: Final = {
 """What each extra of the package is recognised by."""
 
 
+EPILOG: Final = """\
+With any of the connection options a session is opened and shown too: its id, the routers and peers it is connected
+to, and what it dropped. example: elea info -e tcp/127.0.0.1:7447"""
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """`elea info` has no options of its own."""
+    """The options of `elea info`."""
+    parser.epilog = EPILOG
+    connection.add_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Prints the facts."""
     facts = _facts()
+    if args.connect or args.listen or args.config or args.mode or args.cfg:
+        facts |= _session_facts(args)
     if args.json:
         print(json.dumps(facts))
         return 0
@@ -55,6 +65,18 @@ def _facts() -> dict[str, object]:
     }
 
 
+def _session_facts(args: argparse.Namespace) -> dict[str, object]:
+    with connection.open_session(connection.session_config(args)) as session:
+        info = session.info
+        return {
+            "id": str(info.zid()),
+            "routers": [str(id) for id in info.routers_zid()],
+            "peers": [str(id) for id in info.peers_zid()],
+            "listening": session._runtime.links.locators(),
+            "dropped": info.dropped(),
+        }
+
+
 def _own_version() -> str:
     try:
         return version("elea")
@@ -70,8 +92,12 @@ def _present(module: str) -> bool:
 
 
 def _text(style: Style, value: object) -> str:
+    if isinstance(value, list):
+        return ", ".join(value) or style.paint("none", "dim")
     if not isinstance(value, dict):
         return str(value)
+    if all(isinstance(count, int) and not isinstance(count, bool) for count in value.values()):
+        return ", ".join(f"{count} {name}" for name, count in value.items()) or "0"
     if all(isinstance(present, bool) for present in value.values()):
         return ", ".join(
             style.paint(name, "green") if on else style.paint(f"no {name}", "dim") for name, on in value.items()

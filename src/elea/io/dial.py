@@ -1,59 +1,20 @@
-"""Making links: connecting to a locator and listening on one."""
+"""Making links: connecting to a locator. Listening on one is re-exported from `elea.io.listening`."""
 
 from __future__ import annotations
 
-import contextlib
-import errno
-import ipaddress
-import logging
-import os
 import socket
-import ssl
-import stat
-import threading
-from collections.abc import Callable
-from typing import Final, Protocol, TypeAlias
 
-from elea.io.addresses import Address, announced, resolve, written
-from elea.io.errors import (
-    CannotConnect,
-    CannotListen,
-    ConnectRefused,
-    ConnectTimeout,
-    LinkError,
-    NameUnknown,
-    Unreachable,
-    UnsupportedLink,
-)
-from elea.io.link import DatagramLink, StreamLink, TcpLink, UnixLink
+from elea.io.addresses import Address, resolve, written
+from elea.io.errors import CannotConnect, ConnectRefused, ConnectTimeout, LinkError, NameUnknown, Unreachable
+from elea.io.link import TcpLink, UnixLink
+from elea.io.listening import ACCEPT_PENDING, Listener, listen
 from elea.io.locator import Locator
+from elea.io.sockets import AnyLink, apply_config, refuse_multicast, tls_linked
 from elea.io.timers import monotonic
-from elea.io.tls import TlsLink, TlsSettings, client_context, server_context, shake_hands
-from elea.io.udp import UdpLink, UdpListener, enlarge
+from elea.io.tls_settings import TlsSettings
+from elea.io.udp import UdpLink
 
 __all__ = ["ACCEPT_PENDING", "AnyLink", "Listener", "connect", "listen"]
-
-ACCEPT_PENDING: Final = 100
-"""TLS handshakes under way at once on one listener, the default of eclipse-zenoh's `accept_pending`."""
-
-_HANDSHAKE_SECONDS: Final = 10.0
-_JOIN_SECONDS: Final = 1.0
-_log = logging.getLogger("elea.io")
-
-AnyLink: TypeAlias = StreamLink | DatagramLink
-OnLink: TypeAlias = Callable[[AnyLink], None]
-
-
-class Listener(Protocol):
-    """Something that accepts links until it is closed."""
-
-    def locators(self) -> list[str]:
-        """Where other nodes can connect to, real ports and addresses, fit to be announced."""
-        ...
-
-    def close(self) -> None:
-        """Accept no more. Links already made stay, except on udp, where they share the listener's socket."""
-        ...
 
 
 def connect(locator: Locator | str, *, timeout: float = 10.0, tls: TlsSettings | None = None) -> AnyLink:
@@ -68,7 +29,7 @@ def connect(locator: Locator | str, *, timeout: float = 10.0, tls: TlsSettings |
     if where.protocol == "unixsock-stream":
         return _connect_unix(where, timeout)
     kind = socket.SOCK_DGRAM if where.protocol == "udp" else socket.SOCK_STREAM
-    _refuse_multicast(where)
+    refuse_multicast(where)
     addresses = resolve(where.wire, where.host, where.port, kind=kind, timeout=timeout)
     problem: LinkError = NameUnknown(where.wire, f"host {where.host!r} has no address", "use an address")
     for index, address in enumerate(addresses):
@@ -81,156 +42,10 @@ def connect(locator: Locator | str, *, timeout: float = 10.0, tls: TlsSettings |
     raise problem
 
 
-def listen(
-    locator: Locator | str, *, on_link: OnLink, tls: TlsSettings | None = None, backlog: int = 1_024
-) -> Listener:
-    """Accept links at a locator; port 0 takes any free one, `[::]` takes IPv4 too.
-
-    Args:
-        on_link: gets each new link, in a thread of the listener; it must return quickly (start a reader and go).
-
-    Raises:
-        CannotListen: the address is taken, not of this machine, or not permitted.
-        CertificateError, LocatorError, ConfigError: the settings cannot work.
-    """
-    where = Locator.parse(locator) if isinstance(locator, str) else locator
-    if where.protocol == "unixsock-stream":
-        return _StreamListener(where, _bound_unix(where), on_link, context=None, backlog=backlog)
-    _refuse_multicast(where)
-    context = None
-    if where.protocol == "tls":
-        context = server_context((tls or TlsSettings()).for_locator(where), where.wire)
-    kind = socket.SOCK_DGRAM if where.protocol == "udp" else socket.SOCK_STREAM
-    sock = _bound(where, kind)
-    if kind == socket.SOCK_DGRAM:
-        return _DatagramListener(where, sock, on_link)
-    return _StreamListener(where, sock, on_link, context=context, backlog=backlog)
-
-
-class _StreamListener:
-    """One thread that accepts; TLS handshakes run in threads of their own, so that a silent caller holds up nobody."""
-
-    def __init__(
-        self, where: Locator, sock: socket.socket, on_link: OnLink, *, context: ssl.SSLContext | None, backlog: int
-    ) -> None:
-        self.failures = 0
-        self.refused = 0
-        self._where = where
-        self._socket = sock
-        self._on_link = on_link
-        self._context = context
-        self._closed = False
-        self._pending: set[socket.socket] = set()
-        self._gate = threading.Lock()
-        self._unnamed = 0
-        try:
-            sock.listen(backlog)
-            self._locators = _announcements(where, sock)
-        except OSError as error:
-            sock.close()
-            raise CannotListen(where.wire, (error.strerror or str(error)).lower()) from error
-        self._thread = threading.Thread(target=self._run, name=f"elea-listen-{where.protocol}", daemon=True)
-        self._thread.start()
-
-    def locators(self) -> list[str]:
-        return list(self._locators)
-
-    def close(self) -> None:
-        if self._closed:
-            return
-        self._closed = True
-        with self._gate:
-            waiting = [self._socket, *self._pending]
-        for sock in waiting:  # wakes accept and the handshakes
-            with contextlib.suppress(OSError):
-                sock.shutdown(socket.SHUT_RDWR)
-        if self._thread is not threading.current_thread():
-            self._thread.join(_JOIN_SECONDS)
-        if self._where.path:
-            with contextlib.suppress(OSError):
-                os.unlink(self._where.path)
-
-    def _run(self) -> None:
-        with self._socket:
-            while not self._closed:
-                try:
-                    sock, _ = self._socket.accept()
-                except OSError as error:
-                    if self._closed:
-                        return
-                    self.failures += 1
-                    _log.warning(
-                        "accept failed locator=%s failures=%d error=%s", self._where.wire, self.failures, error
-                    )
-                    threading.Event().wait(0.05)  # most likely out of descriptors: let some be closed
-                    continue
-                if self._context is None:
-                    self._hand_over(sock, self._link)
-                else:
-                    self._shake_hands_aside(sock)
-
-    def _link(self, sock: socket.socket) -> AnyLink:
-        if self._where.path:
-            self._unnamed += 1
-            return UnixLink(sock, self._where.wire, f"{self._where.wire}-{self._unnamed}")
-        return TcpLink(sock, f"tcp/{written(sock.getsockname())}", f"tcp/{written(sock.getpeername())}")
-
-    def _tls_link(self, sock: socket.socket) -> AnyLink:
-        assert self._context is not None
-        return _tls_linked(sock, self._context, None, _HANDSHAKE_SECONDS)
-
-    def _shake_hands_aside(self, sock: socket.socket) -> None:
-        with self._gate:
-            if len(self._pending) >= ACCEPT_PENDING or self._closed:
-                self.refused += 1
-                _log.warning("connection refused limit=accept_pending refused=%d", self.refused)
-                sock.close()
-                return
-            self._pending.add(sock)
-        threading.Thread(target=self._shake_hands, args=(sock,), name="elea-handshake", daemon=True).start()
-
-    def _shake_hands(self, sock: socket.socket) -> None:
-        try:
-            self._hand_over(sock, self._tls_link)
-        finally:
-            with self._gate:
-                self._pending.discard(sock)
-
-    def _hand_over(self, sock: socket.socket, make: Callable[[socket.socket], AnyLink]) -> None:
-        try:
-            link = make(sock)
-        except (LinkError, OSError) as error:
-            sock.close()
-            if not self._closed:
-                self.failures += 1
-                _log.warning(
-                    "caller gave no link locator=%s failures=%d error=%s", self._where.wire, self.failures, error
-                )
-            return
-        if self._closed:
-            link.close()
-            return
-        try:
-            self._on_link(link)
-        except Exception:  # noqa: BLE001 - whatever the owner does, the next caller must be accepted
-            self.failures += 1
-            _log.exception("link owner failed remote=%s", link.remote)
-            link.close()
-
-
-class _DatagramListener(UdpListener):
-    def __init__(self, where: Locator, sock: socket.socket, on_link: OnLink) -> None:
-        self._locators = _announcements(where, sock)
-        super().__init__(sock, on_link)
-
-    def locators(self) -> list[str]:
-        return list(self._locators)
-
-
 def _connected(where: Locator, address: Address, *, kind: socket.SocketKind, timeout: float) -> socket.socket:
     sock = socket.socket(address.family, kind)
     try:
-        _apply_config(sock, where)
+        apply_config(sock, where)
         bind = where.setting("bind")
         if bind is not None:
             host, _, port = bind.rpartition(":")
@@ -247,7 +62,9 @@ def _connected(where: Locator, address: Address, *, kind: socket.SocketKind, tim
 def _linked(where: Locator, sock: socket.socket, tls: TlsSettings, timeout: float) -> AnyLink:
     try:
         if where.protocol == "tls":
-            return _tls_linked(sock, client_context(tls.for_locator(where), where.wire), where.host, timeout)
+            from elea.io.tls import client_context
+
+            return tls_linked(sock, client_context(tls.for_locator(where), where.wire), where.host, timeout)
         local, remote = (
             f"{where.protocol}/{written(sock.getsockname())}",
             f"{where.protocol}/{written(sock.getpeername())}",
@@ -258,12 +75,6 @@ def _linked(where: Locator, sock: socket.socket, tls: TlsSettings, timeout: floa
         if isinstance(error, OSError) and not isinstance(error, LinkError):  # gone already
             raise _cannot_connect(where, error, timeout) from error
         raise
-
-
-def _tls_linked(sock: socket.socket, context: ssl.SSLContext, name: str | None, timeout: float) -> TlsLink:
-    local, remote = f"tls/{written(sock.getsockname())}", f"tls/{written(sock.getpeername())}"
-    tls, incoming, outgoing = shake_hands(sock, remote, context=context, server_name=name, timeout=timeout)
-    return TlsLink(sock, local, remote, tls=tls, incoming=incoming, outgoing=outgoing)
 
 
 def _connect_unix(where: Locator, timeout: float) -> UnixLink:
@@ -278,112 +89,6 @@ def _connect_unix(where: Locator, timeout: float) -> UnixLink:
             raise ConnectRefused(where.wire, "no such file", "start the listener first, or check the path") from error
         raise _cannot_connect(where, error, timeout) from error
     return UnixLink(sock, f"{where.wire}-client", where.wire)
-
-
-def _bound(where: Locator, kind: socket.SocketKind) -> socket.socket:
-    try:
-        addresses = resolve(where.wire, where.host, where.port, kind=kind, timeout=_HANDSHAKE_SECONDS)
-    except CannotConnect as error:
-        raise CannotListen(where.wire, error.problem, error.hint) from error
-    if where.host == "::" and not socket.has_ipv6:  # pragma: no cover - a Python built without IPv6
-        addresses = [Address(socket.AF_INET, ("0.0.0.0", where.port))]
-    problem: OSError = OSError(errno.EADDRNOTAVAIL, "no address")
-    for address in addresses:
-        try:
-            return _bound_to(where, address, kind)
-        except OSError as error:
-            problem = error
-    if where.host == "::" and problem.errno in (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL):
-        _log.warning("no ipv6 on this machine, listening on 0.0.0.0 locator=%s", where.wire)
-        return _bound_to(where, Address(socket.AF_INET, ("0.0.0.0", where.port)), kind)
-    hints = {
-        errno.EADDRINUSE: "another program listens there: stop it or take another port",
-        errno.EADDRNOTAVAIL: "this machine has no such address: use one of its own, 0.0.0.0 or [::]",
-        errno.EACCES: "ports below 1024 need permission: take a higher one",
-        errno.EPERM: "iface needs permission on this system",
-        errno.ENODEV: "there is no such interface",
-    }
-    hint = hints.get(problem.errno or 0, "")
-    raise CannotListen(where.wire, (problem.strerror or str(problem)).lower(), hint) from problem
-
-
-def _bound_to(where: Locator, address: Address, kind: socket.SocketKind) -> socket.socket:
-    sock = socket.socket(address.family, kind)
-    try:
-        if kind == socket.SOCK_STREAM:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if address.family == socket.AF_INET6:
-            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if where.host == "::" else 1)
-        _apply_config(sock, where)
-        sock.bind(address.sockaddr)
-    except BaseException:
-        sock.close()
-        raise
-    return sock
-
-
-def _bound_unix(where: Locator) -> socket.socket:
-    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        _remove_stale(where.path)
-        sock.bind(where.path)
-    except OSError as error:
-        sock.close()
-        hint = "another program listens there" if error.errno == errno.EADDRINUSE else "check the directory"
-        raise CannotListen(where.wire, (error.strerror or str(error)).lower(), hint) from error
-    return sock
-
-
-def _remove_stale(path: str) -> None:
-    """A socket file nobody listens on is what a killed program leaves behind; anything else is not ours to remove."""
-    try:
-        if not stat.S_ISSOCK(os.stat(path).st_mode):
-            return
-    except FileNotFoundError:
-        return
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        try:
-            probe.connect(path)
-        except ConnectionRefusedError:
-            os.unlink(path)
-
-
-def _apply_config(sock: socket.socket, where: Locator) -> None:
-    if sock.type == socket.SOCK_DGRAM:
-        enlarge(sock)
-    for key, option in (("so_sndbuf", socket.SO_SNDBUF), ("so_rcvbuf", socket.SO_RCVBUF)):
-        value = where.number(key)
-        if value is not None:
-            sock.setsockopt(socket.SOL_SOCKET, option, value)
-    dscp = where.number("dscp")
-    if dscp is not None:
-        level, name = (
-            (socket.IPPROTO_IP, socket.IP_TOS)
-            if sock.family == socket.AF_INET
-            else (socket.IPPROTO_IPV6, socket.IPV6_TCLASS)
-        )
-        sock.setsockopt(level, name, dscp << 2)
-    iface = where.setting("iface")
-    if iface is not None:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, iface.encode() + b"\0")
-
-
-def _announcements(where: Locator, sock: socket.socket) -> list[str]:
-    if where.path:
-        return [where.wire]
-    port = sock.getsockname()[1]
-    suffix = where.wire[len(f"{where.protocol}/{where.address}") :]
-    hosts = announced(where.host, where.setting("iface")) or [where.host]
-    return [f"{where.protocol}/{written((host, port))}{suffix}" for host in hosts]
-
-
-def _refuse_multicast(where: Locator) -> None:
-    try:
-        multicast = ipaddress.ip_address(where.host).is_multicast
-    except ValueError:  # a host name
-        return
-    if multicast:
-        raise UnsupportedLink(str(where), "multicast links are not supported", "use a unicast address")
 
 
 def _cannot_connect(where: Locator, error: Exception, timeout: float) -> CannotConnect:

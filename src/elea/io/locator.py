@@ -5,7 +5,6 @@ Metadata travels with the locator (`rel=0|1`, `prio=a-b`); config is advice to t
 
 from __future__ import annotations
 
-import difflib
 import ipaddress
 from dataclasses import dataclass
 from typing import Final
@@ -195,5 +194,7 @@ def _check_config(text: str, config: tuple[tuple[str, str], ...]) -> None:
 
 
 def _nearest(word: str, known: tuple[str, ...] | list[str]) -> str:
+    import difflib  # 1 MB that only a mistake needs
+
     close = difflib.get_close_matches(word, known, 1)
     return f"did you mean {close[0]!r}" if close else f"use one of {', '.join(known)}"

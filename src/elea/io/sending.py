@@ -17,7 +17,7 @@ import threading
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from itertools import accumulate, chain
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias, cast
 
 from elea.io.errors import REASON_GENERIC, LinkClosed, LinkStalled
 from elea.io.link import Link, Octets, after
@@ -28,8 +28,9 @@ __all__ = ["CONTROL_BATCHES", "IDLE_SECONDS", "QUEUE_BYTES", "Frame", "Outbox"]
 Frame: TypeAlias = Callable[[int, list[bytes], int], Sequence[Octets]]
 """`frame(conduit_key, parts, size)` makes batches, ready for the link with their length prefix.
 
-It is called by one thread at a time, in the order of sending, with the parts of either several whole messages that
-together fit `room`, or of one message alone. On a datagram link each item of the answer is one batch.
+It is called by one thread at a time, in the order of sending, with the parts of either several puts that together fit
+`room`, or of one put alone. On a datagram link each item of the answer is one batch; on a stream the items are written
+one behind the other, so large payloads need not be joined with what goes before them.
 """
 
 QUEUE_BYTES: Final = 1 << 20
@@ -49,11 +50,14 @@ A write costs its caller 3 to 5 µs, waking the flusher costs both threads 15 to
 messages collecting them is cheaper than either.
 """
 
+_CREDIT: Final = 3
+"""Messages written at once although they follow closely, after an idle time: a reply and its end, say, are two."""
+
 _ROUNDS: Final = 4
 """Writes a caller's thread does before it leaves the rest to the flusher: nobody works for the others for ever."""
 
-_SLICE: Final = 4
-"""Batches of one large message written together; between two slices more urgent conduits get their turn."""
+_SLICE_BATCHES: Final = 4
+"""How many batches of one large message are written together; then more urgent conduits get their turn."""
 
 _WATCH_SECONDS: Final = 0.0005
 """How often the flusher looks after callers that write for themselves: the longest their last messages may wait."""
@@ -71,7 +75,7 @@ class _Lane:
 
     def __init__(self, key: int) -> None:
         self.key = key
-        self.queue: list[Any] = []
+        self.queue: list[int | tuple[bytes, ...]] = []
         self.framed: list[Octets] = []
         # Changed in one line without a call, which the interpreter does not interrupt (a test hammers on it).
         self.queued = 0
@@ -129,6 +133,7 @@ class Outbox:
         self._wake = threading.Lock()  # the flusher sleeps by taking it twice
         self._wake.acquire()
         self._asleep = True
+        self._credit = _CREDIT
 
     # -- what callers use ------------------------------------------------------------------------------------------
 
@@ -285,6 +290,10 @@ class Outbox:
 
     def _write_or_rouse(self) -> None:
         if monotonic() - self.last_sent > IDLE_SECONDS:
+            self._credit = _CREDIT
+            self._write_now()
+        elif self._credit:
+            self._credit -= 1
             self._write_now()
         else:
             self._rouse()
@@ -313,13 +322,19 @@ class Outbox:
 
     def _flush_forever(self) -> None:
         """The flusher: the only thread that waits for the socket."""
-        while self.error is None:
-            self._wake.acquire()
-            while self.error is None and self._flush_or_watch():
-                pass
+        try:
+            while self.error is None:
+                self._wake.acquire()
+                while self.error is None and self._flush_or_watch():
+                    pass
+        except Exception:  # noqa: BLE001 - a fault in framing; it has ended the link already
+            _log.exception("framing failed remote=%s", self.link.remote)
         self._discard()
         if self._broken is not None and self._on_broken is not None:
-            self._on_broken(self._broken)
+            try:
+                self._on_broken(self._broken)
+            except Exception:  # noqa: BLE001 - nobody else would see it
+                _log.exception("link owner failed remote=%s", self.link.remote)
 
     def _flush_or_watch(self) -> bool:
         """Write what waits; False when there is nothing left to do but sleep."""
@@ -370,7 +385,7 @@ class Outbox:
                             break
                     else:
                         return
-                    pieces = self._take(lane)
+                    pieces = self._take_more(lane) if wait and self.link.streamed else self._take(lane)
                 self.batches += len(pieces)
                 if not self._write(pieces, wait):
                     return
@@ -383,25 +398,35 @@ class Outbox:
             self._fail(LinkClosed(self.link.remote, f"writing was interrupted by {type(error).__name__}: {error}"))
             raise
 
+    def _take_more(self, lane: _Lane) -> Sequence[Octets]:
+        """Several batches: each write costs the flusher its turn, and getting it back may take 5 ms."""
+        pieces = list(self._take(lane))
+        for _ in range(1, _SLICE_BATCHES):
+            if lane.queue and not lane.framed:
+                pieces += self._take(lane)
+        return pieces
+
     def _take(self, lane: _Lane) -> Sequence[Octets]:
         """The next batches of a conduit."""
         if not lane.framed:
             queue = lane.queue
-            if len(queue) == 2:
-                count, size, parts = 1, queue[0], list(queue[1])
-            else:
-                ends = list(accumulate(queue[0:_SCAN:2]))
+            count, size, parts = 1, cast(int, queue[0]), list(cast(tuple[bytes, ...], queue[1]))
+            if len(queue) > 2:
+                ends = list(accumulate(cast(list[int], queue[0:_SCAN:2])))
                 count = bisect_right(ends, self.room) or 1
-                size, parts = ends[count - 1], list(chain.from_iterable(queue[1 : 2 * count : 2]))
+                if count > 1:
+                    size = ends[count - 1]
+                    parts = list(chain.from_iterable(cast(list[tuple[bytes, ...]], queue[1 : 2 * count : 2])))
             del queue[: 2 * count]
             lane.queued -= size
             self.messages += count
             pieces = self._frame(lane.key, parts, size)
-            if len(pieces) <= _SLICE:
+            if size <= _SLICE_BATCHES * self.room:
                 return pieces
             lane.framed = list(pieces)
-        slice_, lane.framed = lane.framed[:_SLICE], lane.framed[_SLICE:]
-        return slice_
+        cut = bisect_right(list(accumulate(map(len, lane.framed[:_SCAN]))), _SLICE_BATCHES * self.room) or 1
+        piece, lane.framed = lane.framed[:cut], lane.framed[cut:]
+        return piece
 
     def _write(self, pieces: Sequence[Octets], wait: bool) -> bool:
         """Whether everything is with the kernel; the rest is kept in `_rest` otherwise."""
@@ -443,7 +468,6 @@ class Outbox:
                 self._flusher.start()
 
     def _fail(self, error: LinkClosed) -> None:
-        _log.info("link broke remote=%s problem=%s", self.link.remote, error.problem)
         self._end(error, broken=error)
 
     def _end(self, error: LinkClosed, broken: LinkClosed | None = None) -> None:
@@ -453,6 +477,8 @@ class Outbox:
             self.error = error
             self._broken = broken
             self._bound = -1
+        if broken is not None:
+            _log.info("link broke remote=%s problem=%s", self.link.remote, error.problem)
         self.link.close()
         if broken is None and self._flusher is None:
             self._discard()

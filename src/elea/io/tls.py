@@ -1,4 +1,4 @@
-"""Links over TLS: settings by file, typed certificate errors, and a stream that two threads can use at once.
+"""Links over TLS: certificates by file, typed certificate errors, and a stream that two threads can use at once.
 
 The cipher state (an `SSLObject` over memory) is used under a lock, the socket outside of it. A plain `SSLSocket` must
 not be read and written by two threads at the same time, and a reader that waits inside it keeps the writer out.
@@ -11,14 +11,13 @@ import socket
 import ssl
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from elea.io.errors import CertificateError, CertificateRefused, ConnectTimeout, LinkClosed
 from elea.io.link import Octets, TcpLink
-from elea.io.locator import Locator
 from elea.io.timers import monotonic
+from elea.io.tls_settings import TlsSettings
 from elea.model.errors import ConfigError
 
 __all__ = ["TlsLink", "TlsSettings", "client_context", "server_context", "shake_hands"]
@@ -28,44 +27,6 @@ _CHUNK: Final = 1 << 16
 """Octets enciphered before they are written: one batch, so that what `try_send` holds back stays small."""
 
 _CERTIFICATE_ALERTS: Final = ("CERTIFICATE", "UNKNOWN_CA", "ACCESS_DENIED", "DECRYPT_ERROR")
-_TLS_CONFIG: Final = {
-    "root_ca_certificate_file": "root_ca_certificate",
-    "listen_private_key_file": "listen_private_key",
-    "listen_certificate_file": "listen_certificate",
-    "connect_private_key_file": "connect_private_key",
-    "connect_certificate_file": "connect_certificate",
-    "enable_mtls": "enable_mtls",
-    "verify_name_on_connect": "verify_name_on_connect",
-}
-_SWITCHES: Final = ("enable_mtls", "verify_name_on_connect")
-
-
-@dataclass(frozen=True, slots=True)
-class TlsSettings:
-    """Files and switches of TLS; the names are those of eclipse-zenoh's configuration (`transport/link/tls`)."""
-
-    root_ca_certificate: str | None = None
-    listen_private_key: str | None = None
-    listen_certificate: str | None = None
-    enable_mtls: bool = False
-    connect_private_key: str | None = None
-    connect_certificate: str | None = None
-    verify_name_on_connect: bool = True
-
-    def for_locator(self, locator: Locator) -> TlsSettings:
-        """These settings with what the locator's config says instead."""
-        changes: dict[str, str | bool] = {}
-        for key, name in _TLS_CONFIG.items():
-            value = locator.setting(key)
-            if value is None:
-                continue
-            if name in _SWITCHES:
-                if value not in ("true", "false"):
-                    raise ConfigError(f"{locator.wire}#{key}", f"{value!r} is not a switch", "write true or false")
-                changes[name] = value == "true"
-            else:
-                changes[name] = value
-        return replace(self, **changes)  # type: ignore[arg-type]
 
 
 class TlsLink(TcpLink):

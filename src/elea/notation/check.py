@@ -20,10 +20,13 @@ NATURAL_MAX = (1 << 64) - 1
 def check(definitions: s.Definitions, source: str | None = None) -> s.Definitions:
     """Return `definitions` if they pass every static check, else raise NotationError."""
     checker = _Checker(definitions, source or f"{definitions.dialect}.zn")
-    checker.names()
-    for type in definitions.types.values():
-        checker.type(type)
-    checker.flags()
+    try:
+        checker.names()
+        for type in definitions.types.values():
+            checker.type(type)
+        checker.flags()
+    except RecursionError:
+        raise NotationError(checker.source, 1, 1, "types are nested too deeply") from None
     return definitions
 
 
@@ -41,7 +44,7 @@ def union_arms(definitions: s.Definitions, type: s.Type) -> tuple[s.Header, dict
     numbers = dict(enum.symbols)
     arms: dict[int, str] = {}
     for arm in body.type.arms:
-        if not isinstance(arm.type, s.Ref):
+        if not isinstance(arm.type, s.Ref) or any(label.symbol not in numbers for label in arm.labels):
             return None
         arms.update((numbers[label.symbol or ""], arm.type.name) for label in arm.labels)
     return head.type, arms
@@ -58,7 +61,7 @@ def integral_bounds(definitions: s.Definitions, type: s.Type) -> tuple[int, int]
             return 0, 65_535
         case s.Bounded(bits=bits, enum=None):
             return 0, (1 << bits) - 1
-        case s.Flag(low=low, high=high, enum=None) if high > low:
+        case s.Flag(low=low, high=high, enum=None) if low < high < 64:  # no header has more bits
             return 0, (1 << high - low + 1) - 1
         case s.Header(bits=bits, base=base) if integral_bounds(definitions, base) is not None:
             return 0, (1 << bits) - 1

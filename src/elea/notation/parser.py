@@ -15,6 +15,7 @@ KEYWORDS = frozenset(
     "chain octet run sized stem u16 unit utf8 z8 z16 z32 z64".split()
 )
 PAPER_KEYWORDS = frozenset("byte case enum flag header if nat of range record then".split())
+NUMBER_DIGITS = 20  # of 2^64, the largest that can be of use
 BITS = {"z8": 8, "z16": 16, "z32": 32, "z64": 64}
 
 _TOKEN = re.compile(
@@ -39,7 +40,11 @@ def parse(text: str, *, dialect: str, extended: bool = True, source: str | None 
     Raises:
         NotationError: with line and column of the first token that does not fit.
     """
-    return _Parser(text, dialect, extended, source or f"{dialect}.zn").definitions()
+    parser = _Parser(text, dialect, extended, source or f"{dialect}.zn")
+    try:
+        return parser.definitions()
+    except RecursionError:
+        parser.fail("types are nested too deeply")
 
 
 class _Parser:
@@ -107,6 +112,8 @@ class _Parser:
     def number(self) -> int:
         if self.token.kind != "number":
             self.fail(f"expected a number, found {self.token.text!r}")
+        if len(self.token.text) > NUMBER_DIGITS:
+            self.fail(f"a number of more than {NUMBER_DIGITS} digits")
         return int(self.take().text)
 
     # -- definitions ----------------------------------------------------------------------------------------------

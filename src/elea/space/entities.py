@@ -47,7 +47,7 @@ class Record:
         """Add to (or take from) what a source has."""
         self.complete += complete
         had = self.sources.get(source, (0, 0))
-        now = (1 if declarations > 0 else 0, had[1] + complete)
+        now = (had[0] + declarations, had[1] + complete)
         if now[0]:
             self.sources[source] = now
         else:

@@ -111,6 +111,10 @@ class Space:
         self._queries.drop(neighbour)
         self._routes.changed()
 
+    def knows(self, face: Face) -> bool:
+        """Whether a face has been added and not removed."""
+        return face in self._neighbours
+
     def greeted(self, face: Face) -> bool:
         """Whether a peer has told us all it had when we met; always true of neighbours that do no such thing."""
         neighbour = self._neighbours[face]

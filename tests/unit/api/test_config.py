@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import cast
 
 import pytest
 
 from elea.api.config import Config
+from elea.api.kinds import Section
+from elea.api.schema import SCHEMA
 from elea.model.errors import ConfigError
 
 
@@ -163,6 +167,48 @@ def test_yaml_without_its_reader_says_what_to_do(tmp_path: Path, monkeypatch: py
 
     with pytest.raises(ConfigError, match="PyYAML"):
         Config.from_file(tmp_path / "a.yaml")
+
+
+def test_yaml_is_read_where_its_reader_is_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken(Exception): ...
+
+    def load(text: str) -> object:
+        if text == "?":
+            raise Broken("what?")
+        return dict([text.split(": ")])
+
+    monkeypatch.setitem(sys.modules, "yaml", cast(ModuleType, SimpleNamespace(safe_load=load, YAMLError=Broken)))
+    (tmp_path / "a.yaml").write_text("mode: client")
+    (tmp_path / "b.yml").write_text("?")
+
+    assert Config.from_file(tmp_path / "a.yaml").get_json("mode") == '"client"'
+    with pytest.raises(ConfigError, match="no YAML"):
+        Config.from_file(tmp_path / "b.yml")
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "hint"),
+    [
+        ("connect/endpoints", "5", "a list of: a locator"),
+        ("scouting/gossip/autoconnect_strategy", "[]", '"greater-zid"'),
+        ("region_name", "'%s'" % ("x" * 33), "32 octets"),
+        ("scouting/multicast/address", "5", "an address"),
+        ("downsampling", "[{messages: ['put'], rules: [{key_expr: 'a', freq: 'x'}]}]", "a number"),
+        ("qos/network", "[{messages: ['put'], overwrite: {}, payload_size: 'x'}]", "a range"),
+        ("aggregation/publishers", "[5]", "a key expression"),
+        ("gateway", "{south: 5}", '"auto"'),
+    ],
+)
+def test_what_is_expected_is_said(path: str, value: str, hint: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Config().insert_json5(path, value)
+
+    assert hint in caught.value.hint or hint in str(caught.value)
+
+
+def test_every_kind_says_what_it_expects() -> None:
+    for entry in SCHEMA.entries.values():
+        assert (entry if isinstance(entry, Section) else entry.kind).expects
 
 
 def test_the_environment_names_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 
@@ -28,10 +29,8 @@ def test_every_json_text_reads_the_same(value: Json, indent: int | None, ascii: 
 
 @given(st.text())
 def test_any_text_is_read_or_refused(text: str) -> None:
-    try:
+    with contextlib.suppress(ConfigError):
         parse(text)
-    except ConfigError as error:
-        assert error.path.startswith("json5:")
 
 
 @pytest.mark.parametrize(

@@ -126,7 +126,7 @@ def test_everything_else_is_typed() -> None:
     assert (first.reliability, first.allowed_destination) == (Reliability.BEST_EFFORT, Locality.SESSION_LOCAL)
     assert (second.priority, second.express, second.reliability) == (None, None, None)
     assert settings.auth.dictionary_file == Path("/x")
-    assert settings.transport.link.protocols == {"tcp"}
+    assert settings.transport.link.protocols == frozenset({"tcp"})
     assert settings.transport.link.resolution_bits == 16
     assert settings.transport.link.queue.wait_before_close is None
 

@@ -184,7 +184,10 @@ def test_every_enumeration_has_the_same_members(name: str) -> None:
     assert isinstance(cls, type)
     assert issubclass(cls, Enum)
     wanted = {
-        target.id for item in STUBBED[name].body if isinstance(item, ast.Assign) for target in item.targets
+        target.id
+        for item in STUBBED[name].body
+        if isinstance(item, ast.Assign)
+        for target in item.targets
         if isinstance(target, ast.Name)
     }
 

@@ -127,9 +127,7 @@ def test_a_timestamp_of_a_date_is_the_same(date: datetime, hours: int) -> None:
 def test_timestamps_are_ordered_the_same(
     s1: int, i1: bytes, s2: int, i2: bytes, order: Callable[[object, object], bool]
 ) -> None:
-    mine = order(
-        timestamp.Timestamp(timestamp.NTP64(s1, 0), i1), timestamp.Timestamp(timestamp.NTP64(s2, 0), i2)
-    )
+    mine = order(timestamp.Timestamp(timestamp.NTP64(s1, 0), i1), timestamp.Timestamp(timestamp.NTP64(s2, 0), i2))
 
     assert mine is order(zenoh.Timestamp(zenoh.NTP64(s1, 0), i1), zenoh.Timestamp(zenoh.NTP64(s2, 0), i2))
 
@@ -139,9 +137,9 @@ def test_a_timestamp_needs_a_time_with_a_zone_and_an_id() -> None:
         with pytest.raises(TypeError):
             make(datetime(2024, 1, 1), b"3")
         with pytest.raises(TypeError):
-            make(5, b"3")
+            make(5, b"3")  # type: ignore[arg-type]
         with pytest.raises(TypeError):
-            make(now, "33")
+            make(now, "33")  # type: ignore[arg-type]
         with pytest.raises(ValueError):
             make(datetime(1960, 1, 1, tzinfo=UTC), b"3")
 
@@ -220,7 +218,9 @@ def test_what_is_no_mode_is_refused() -> None:
         whatami.WhatAmI(8)
 
 
-@pytest.mark.parametrize("text", ["", "peer", "peer|router", "client|router|peer", "peer|", "peer | router", "peer|peer"])
+@pytest.mark.parametrize(
+    "text", ["", "peer", "peer|router", "client|router|peer", "peer|", "peer | router", "peer|peer"]
+)
 def test_matchers_read_the_same(text: str) -> None:
     mine, real = whatami.WhatAmIMatcher(text), zenoh.WhatAmIMatcher(text)
 
@@ -236,7 +236,7 @@ def test_matchers_are_built() -> None:
     built = whatami.WhatAmIMatcher.empty().client().peer().router()
 
     assert str(built) == "router|peer|client"
-    assert whatami.WhatAmI.PEER | "router" == whatami.WhatAmIMatcher("router|peer")
+    assert whatami.WhatAmIMatcher("router|peer") == whatami.WhatAmI.PEER | "router"
     assert len({built, whatami.WhatAmIMatcher("client|peer|router")}) == 1
     assert built != 7
     assert int(built) == 7
@@ -270,7 +270,9 @@ def test_instrumentation_is_built_the_same(send: bool, route: bool, receive: boo
     assert repr(mine.build()) == repr(real.build())
     for name in ("SEND", "ROUTE", "RECEIVE"):
         point = getattr(instrumentation.InterceptionPoint, name)
-        assert mine.build().is_instrumented(point) is real.build().is_instrumented(getattr(zenoh.InterceptionPoint, name))
+        assert mine.build().is_instrumented(point) is real.build().is_instrumented(
+            getattr(zenoh.InterceptionPoint, name)
+        )
 
 
 def test_a_setter_leaves_its_builder_as_it_was() -> None:
@@ -338,7 +340,7 @@ def test_surroundings_are_compared_by_value() -> None:
     transport = info.Transport(ZID, whatami.WhatAmI.CLIENT, True, False)
 
     assert transport == info.Transport(ZID, whatami.WhatAmI.CLIENT, True, False)
-    assert transport != 5
+    assert transport != object()
     assert hello.locators == ["tcp/a:1"]
     assert info.Link(ZID, "a", "b", None, 1, True, ("lo",), None, None, None).interfaces == ["lo"]
 
@@ -356,11 +358,10 @@ def test_consolidations() -> None:
     assert len({latest, reply.QueryConsolidation(ConsolidationMode.LATEST)}) == 1
     assert latest != ConsolidationMode.LATEST
     assert repr(latest) == "QueryConsolidation(ConsolidationMode.LATEST)"
-    for make, mode in ((zenoh.QueryConsolidation, 1), (reply.QueryConsolidation, 1)):
-        with pytest.raises(TypeError):
-            make(mode)
+    with pytest.raises(TypeError):
+        reply.QueryConsolidation(1)  # type: ignore[arg-type]
 
 
 def test_which_keys_replies_may_have() -> None:
-    assert reply.ReplyKeyExpr.DEFAULT is reply.ReplyKeyExpr.MATCHING_QUERY
+    assert reply.ReplyKeyExpr["DEFAULT"] is reply.ReplyKeyExpr.MATCHING_QUERY
     assert repr(reply.ReplyKeyExpr.ANY) == repr(zenoh.ReplyKeyExpr.ANY)

@@ -83,3 +83,7 @@ def test_it_differs_from_other_things() -> None:
 
 def test_a_view_is_taken_as_its_octets() -> None:
     assert into_bytes(memoryview(b"abc")[1:]) == b"bc"
+
+
+def test_half_a_surrogate_pair_becomes_replacement_characters() -> None:
+    assert ZBytes("\ud800").to_bytes() == zenoh.ZBytes("\ud800").to_bytes()

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from elea.io.dial import AnyLink, Listener, connect, listen
-from elea.io.tls import TlsSettings
+from elea.io.tls_settings import TlsSettings
 
 PATIENCE = 10.0
 

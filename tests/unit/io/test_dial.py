@@ -323,3 +323,18 @@ threading.Thread(target=read_batches, args=(link, print), daemon=True).start()
     )
 
     assert done.returncode == 0, done.stderr.decode()
+
+
+def test_program_without_tls_does_not_pay_for_it() -> None:
+    program = """
+import sys
+from elea.io.dial import connect, listen
+from elea.io import scouting, sending, timers
+listener = listen("tcp/127.0.0.1:0", on_link=lambda link: link.close())
+connect(listener.locators()[0]).close()
+listener.close()
+print(sorted({"ssl", "asyncio", "difflib", "subprocess"} & set(sys.modules)))
+"""
+    done = subprocess.run([sys.executable, "-c", program], timeout=20, capture_output=True, check=False)
+
+    assert done.stdout.strip() == b"[]", done.stderr.decode()

@@ -139,13 +139,17 @@ def test_full_batch_is_sent_by_the_caller(valve: Valve, outbox: Outbox) -> None:
     assert until(lambda: sum(map(len, valve.batches())) >= 1_200)
 
 
-def test_message_that_follows_at_once_is_sent_by_the_flusher(valve: Valve, outbox: Outbox) -> None:
+def test_messages_that_follow_at_once_are_left_to_the_flusher_after_a_few(valve: Valve, outbox: Outbox) -> None:
     valve.open()
     outbox.last_sent = time.monotonic() + 60
 
+    for _ in range(3):
+        put(outbox, b"at once")
+        outbox.last_sent = time.monotonic() + 60
+    assert not own_threads()
     put(outbox, b"later")
 
-    assert until(lambda: valve.batches() == [b"\x05later"])
+    assert until(lambda: valve.batches() == [b"\x05at once"] * 3 + [b"\x05later"])
     assert own_threads()
 
 
@@ -373,6 +377,42 @@ def test_fault_in_framing_ends_the_link(valve: Valve) -> None:
     assert valve.closed
     with pytest.raises(LinkClosed, match="RuntimeError: bug"):
         put(outbox, b"x")
+
+
+def test_fault_in_framing_ends_the_link_from_the_flusher_too(valve: Valve) -> None:
+    told: list[LinkClosed] = []
+
+    def faulty(key: int, parts: list[bytes], size: int) -> list[bytes]:
+        raise RuntimeError("bug")
+
+    def listen(error: LinkClosed) -> None:
+        told.append(error)
+        raise ValueError("the owner has a bug as well")
+
+    outbox = Outbox(valve, faulty, room=ROOM, on_broken=listen)
+    outbox.last_sent = time.monotonic() + 60
+    outbox._credit = 0
+
+    put(outbox, b"x")
+
+    assert until(lambda: told)
+    assert valve.closed
+    assert "RuntimeError: bug" in str(told[0])
+
+
+def test_interrupted_write_ends_the_link(valve: Valve) -> None:
+    def interrupted(key: int, parts: list[bytes], size: int) -> list[bytes]:
+        raise KeyboardInterrupt
+
+    outbox = Outbox(valve, interrupted, room=ROOM)
+    valve.open()
+    time.sleep(0.001)
+
+    with pytest.raises(KeyboardInterrupt):
+        put(outbox, b"x")
+
+    assert valve.closed
+    assert not outbox._right.locked()
 
 
 # -- over real links, many threads --------------------------------------------------------------------------------

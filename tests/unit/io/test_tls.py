@@ -17,7 +17,8 @@ from elea.io.dial import AnyLink, connect, listen
 from elea.io.errors import CannotConnect, CertificateError, CertificateRefused, ConnectTimeout, LinkClosed
 from elea.io.link import read_batches
 from elea.io.locator import Locator
-from elea.io.tls import TlsLink, TlsSettings
+from elea.io.tls import TlsLink
+from elea.io.tls_settings import TlsSettings
 from elea.model.errors import ConfigError
 from tests.unit.io.ends import PATIENCE, Authority, accepting, in_thread, open_files, own_threads, pair, prefixed, until
 

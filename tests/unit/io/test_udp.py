@@ -153,3 +153,39 @@ def test_failing_owner_does_not_stop_the_listener(caplog: pytest.LogCaptureFixtu
 
         assert side.first().receive_batch() == b"y"  # type: ignore[union-attr]
         sender.close()
+
+
+def test_source_link_tells_a_full_kernel_from_a_broken_one() -> None:
+    with pair(HERE) as (_, far):
+        assert isinstance(far, UdpSourceLink)
+        real = far._listener._socket
+
+        class Full:
+            def sendto(self, data: bytes, flags: int, address: object) -> int:
+                if data == b"full":
+                    raise BlockingIOError
+                if data == b"large":
+                    raise OSError(90, "Message too long")
+                raise OSError(1, "Operation not permitted")
+
+            def __getattr__(self, name: str) -> object:
+                return getattr(real, name)
+
+        far._listener._socket = Full()  # type: ignore[assignment]
+        assert far.try_send(b"full") == 0
+        with pytest.raises(BatchTooLarge):
+            far.send(b"large")
+        with pytest.raises(LinkClosed, match="not permitted"):
+            far.send(b"forbidden")
+        far._listener._socket = real
+
+
+def test_listener_that_closes_ends_its_links() -> None:
+    with pair(HERE) as (_, far):
+        assert isinstance(far, UdpSourceLink)
+
+        far._listener.close()
+
+        assert far.receive_batch() is None
+        with pytest.raises(LinkClosed):
+            far.send(b"x")

@@ -139,7 +139,7 @@ class Zenoh1Dialect:
     def _either(self, form: Json) -> object:
         # Both layers have an OAM; the network's is the one a low-latency session carries.
         arms = self.plan.unions["NetworkMessage"].arms.values()
-        network = isinstance(form, dict) and form.get("_") in {TAGS[arm] for arm in arms}
+        network = isinstance(form, dict) and form.get("_") in [TAGS[arm] for arm in arms]
         return self._json.parse_record("NetworkMessage" if network else "TransportMessage", form)
 
     # -- dissection ---------------------------------------------------------------------------------------------------

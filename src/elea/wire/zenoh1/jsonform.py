@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from elea.model.errors import DecodeError, EncodeError
+from elea.model.limits import MAX_BATCH
 from elea.notation import syntax as s
 from elea.notation.jsonform import Json, JsonForm
 from elea.notation.plan import UNKNOWN, FieldPlan
@@ -187,6 +188,8 @@ class Zenoh1Json(JsonForm):
                 case ("Encoding", "schema") | ("UserProof", "user"):
                     return str(form).encode("utf-8", "surrogateescape")
                 case "UserProof", "left":
+                    if int(form) > MAX_BATCH:
+                        raise ValueError(f"above the {MAX_BATCH} octets of a batch")
                     return bytes(int(form))
                 case "LinkState", "whatami":
                     return next((bit for bit, role in ROLE_BITS.items() if role == form), form)

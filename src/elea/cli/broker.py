@@ -1,0 +1,162 @@
+"""`elea broker`: a router, as zenohd is one; clients and peers meet at it.
+
+With `--json` each event is one object: `listening` first, then one per session that comes or goes and per warning,
+`stopped` last.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import re
+import threading
+from typing import TYPE_CHECKING, Final
+
+from elea.cli import connection
+from elea.cli.output import Output, clock_text, safe
+from elea.cli.style import CliError
+
+if TYPE_CHECKING:
+    from elea.api.config import Config
+    from elea.api.session import Session
+
+__all__ = ["add_arguments", "event_of", "run"]
+
+PERMISSIONS: Final = {"r": (True, False), "w": (False, True), "rw": (True, True), "none": (False, False)}
+
+PAIR: Final = re.compile(r"(\w+)=(.*?)(?=\s\w+=|$)", re.DOTALL)
+
+COLOURS: Final = {logging.INFO: "green", logging.WARNING: "yellow", logging.ERROR: "red"}
+
+EPILOG: Final = """\
+Runs until Ctrl-C or SIGTERM. The options are those of zenohd. examples:
+  elea broker
+  elea broker -l tcp/127.0.0.1:0 --no-multicast-scouting
+  elea broker -c router.json5 --cfg 'transport/unicast/max_sessions:10'"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `elea broker`."""
+    parser.epilog = EPILOG
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    connection.add_file_arguments(parser.add_argument_group("broker", "It listens on tcp/[::]:7447 unless told else."))
+    parser.add_argument("-i", "--id", metavar="HEX", help="its identifier, up to 32 hex digits (default: random)")
+    parser.add_argument("--no-multicast-scouting", action="store_true", help="do not look for nodes by multicast")
+    parser.add_argument(
+        "--adminspace-permissions",
+        choices=tuple(PERMISSIONS),
+        help="what others may do with the admin space @/ID/router (default: r)",
+    )
+    parser.add_argument("--quiet", action="store_true", help="print where it listens, and then only warnings")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs the broker until it is told to end."""
+    out = Output(args)
+    config = _config(args)
+    with connection.stoppable():
+        log = _Log(out, quiet=args.quiet)
+        with log, connection.open_session(config) as session:
+            log.session = session
+            _announce(session, out)
+            threading.Event().wait()
+    out.form({"event": "stopped"})
+    out.line("stopped")
+    return 0
+
+
+def _config(args: argparse.Namespace) -> Config:
+    config = connection.base_config(args)
+    given = config.get_json("mode")
+    if given not in ("null", '"router"'):
+        raise CliError(f"{args.config}: mode is {given}, but a broker is a router", 'mode: "router", or no mode', 2)
+    with connection.config_errors():
+        config.insert_json5("mode", '"router"')
+        config.insert_json5("adminspace/enabled", "true")  # as zenohd does
+        if args.id is not None:
+            config.insert_json5("id", json.dumps(args.id.lower()))
+        if args.adminspace_permissions is not None:
+            read, write = PERMISSIONS[args.adminspace_permissions]
+            permissions = {"read": read, "write": write}
+            config.insert_json5("adminspace/permissions", json.dumps(permissions))
+    connection.set_options(config, args)
+    return config
+
+
+def _announce(session: Session, out: Output) -> None:
+    locators = session._runtime.links.locators()
+    out.form({"event": "listening", "id": str(session.zid()), "locators": locators})
+    paint = out.style.paint
+    out.line(f"{paint('id', 'bold')}         {session.zid()}")
+    for number, locator in enumerate(locators):
+        out.line(f"{paint('listening' if not number else '', 'bold').ljust(9)}  {paint(locator, 'cyan')}")
+    if not locators:
+        out.line("listening  nowhere")
+
+
+# -- what happens ------------------------------------------------------------------------------------------------------
+
+
+def event_of(text: str) -> dict[str, object]:
+    """A log line as an event: what happened, and its `name=value` pairs.
+
+    >>> event_of("session ended: node=a1 reason=closed by this node")
+    {'event': 'session ended', 'node': 'a1', 'reason': 'closed by this node'}
+    """
+    first = PAIR.search(text)
+    head = text if first is None else text[: first.start()]
+    return {"event": head.strip().rstrip(":"), **dict(PAIR.findall(text))}
+
+
+class _Log(logging.Handler):
+    """Prints what the node logs: sessions that come and go, and everything it refuses or loses."""
+
+    def __init__(self, out: Output, *, quiet: bool) -> None:
+        super().__init__(logging.WARNING if quiet else logging.INFO)
+        self.session: Session | None = None
+        self._out = out
+        self._logger = logging.getLogger("elea")
+        self._before = self._logger.level, self._logger.propagate
+        self._names: dict[str, str] = {}
+
+    def __enter__(self) -> None:
+        self._logger.setLevel(self.level)
+        self._logger.propagate = False
+        self._logger.addHandler(self)
+
+    def __exit__(self, *_: object) -> None:
+        self._logger.removeHandler(self)
+        self._logger.setLevel(self._before[0])
+        self._logger.propagate = self._before[1]
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            self._show(record)
+        except (OSError, ValueError):  # nobody reads us any more; the broker goes on
+            self._logger.removeHandler(self)
+
+    def _show(self, record: logging.LogRecord) -> None:
+        event = event_of(record.getMessage())
+        if "node" in event:
+            event["node"] = self._name(str(event["node"]))
+        if self._out.json:
+            self._out.form({"level": record.levelname.lower(), **event})
+            return
+        paint = self._out.style.paint
+        head = paint(str(event.pop("event")), COLOURS.get(record.levelno, "red"))
+        pairs = "  ".join(f"{paint(name, 'dim')} {safe(str(value))}" for name, value in event.items())
+        self._out.line(f"{paint(clock_text(), 'dim')}  {head}  {pairs}".rstrip())
+
+    def _name(self, octets: str) -> str:
+        """The identifier as it is written elsewhere; the log has its octets in the order of the wire."""
+        from elea.api.identity import ZenohId
+
+        if self.session is not None:
+            for one in list(self.session._runtime.links.connections):
+                if one.session is not None:
+                    self._names[one.session.node_id.hex()] = str(ZenohId(one.session.node_id))
+        name = self._names.get(octets, octets)
+        if len(self._names) > 10_000:
+            self._names.clear()
+        return name

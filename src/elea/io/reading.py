@@ -1,0 +1,79 @@
+"""Reading batches off a link, in a way that one thread can stop and another go on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import cast
+
+from elea.io.errors import BatchTooLarge, LinkClosed
+from elea.io.link import RECEIVE_BUFFER, DatagramLink, StreamLink
+from elea.model.limits import MAX_BATCH
+
+__all__ = ["BatchReader"]
+
+
+class BatchReader:
+    """The batches of one link, one at a time; used by one thread at a time."""
+
+    def __init__(
+        self, link: StreamLink | DatagramLink, prefix_size: Callable[[], int] = lambda: 2, *, limit: int = MAX_BATCH
+    ) -> None:
+        self.link = link
+        self._prefix_size = prefix_size
+        self._limit = limit
+        self._buffer = bytearray(max(RECEIVE_BUFFER, limit + 4) if link.streamed else 0)
+        self._view = memoryview(self._buffer)
+        self._start = 0
+        self._end = 0
+
+    def next(self) -> bytes | None:
+        """The next batch, waiting for it; None when the other side is done or the link was closed here.
+
+        Raises:
+            LinkClosed: the link broke, or ended inside a batch.
+            BatchTooLarge: the other side announced more than the limit.
+        """
+        if not self.link.streamed:
+            batch = cast(DatagramLink, self.link).receive_batch()
+            if batch is not None and len(batch) > self._limit:
+                raise BatchTooLarge(self.link.remote, len(batch), self._limit)
+            return batch
+        while True:
+            batch = self._cut()
+            if batch is not None:
+                return batch
+            self._make_room()
+            count = cast(StreamLink, self.link).receive_into(self._view[self._end :])
+            if not count:
+                if self._end and not self.link.closed:
+                    raise LinkClosed(self.link.remote, f"ended by the other side {self._end} octets into a batch")
+                return None
+            self._end += count
+
+    def _cut(self) -> bytes | None:
+        """A batch that is complete in the buffer. One copy: the buffer is free again, and slicing bytes is cheap."""
+        start, end = self._start, self._end
+        width = self._prefix_size()
+        first = start + width
+        if first > end:
+            return None
+        if width == 2:
+            size = self._buffer[start] | self._buffer[start + 1] << 8
+        else:
+            size = int.from_bytes(self._view[start:first], "little")
+        if size > self._limit:
+            raise BatchTooLarge(self.link.remote, size, self._limit)
+        stop = first + size
+        if stop > end:
+            return None
+        self._start = stop
+        return bytes(self._view[first:stop])
+
+    def _make_room(self) -> None:
+        """Move what is left of a batch to the front, so that the rest fits behind it."""
+        start, end = self._start, self._end
+        if start:
+            left = end - start
+            if left:
+                self._view[:left] = self._view[start:end]
+            self._start, self._end = 0, left
