@@ -27,7 +27,7 @@ def _slow(data: bytes) -> object:
 
 
 def _greedy(data: bytes) -> object:
-    return bytes(64 << 20 if TRIGGER in data else 0)
+    return b"x" * (64 << 20 if TRIGGER in data else 0)
 
 
 def _huge(data: bytes) -> object:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tests.interop.columns import Column
-from tests.interop.inbox import Inbox, free_port
+from tests.interop.inbox import Inbox, eventually, free_port
 
 __all__ = ["Network", "Side", "configuration"]
 
@@ -18,13 +18,16 @@ LIBRARIES = {"E": "elea", "Z": "zenoh"}
 SHORT = 200
 """Longer payloads are compared by length and digest."""
 
+QUIET = {"scouting/multicast/enabled": False, "scouting/delay": 50}
+"""Nobody is to be found unasked, and a router that knows so need not wait its usual half second for it."""
+
 Entries = Mapping[str, Any]
 
 
 def configuration(lib: Any, entries: Entries) -> Any:
     """A `Config` of `lib`; multicast is off unless asked for."""
     config = lib.Config()
-    for path, value in {"scouting/multicast/enabled": False, **entries}.items():
+    for path, value in {**QUIET, **entries}.items():
         config.insert_json5(path, json.dumps(value))
     return config
 
@@ -104,6 +107,7 @@ class Network:
         self.sides: list[Side] = []
         accept = {"listen/endpoints": [self.locator], **(hub or {})}
         connect = {"connect/endpoints": [self.locator], **(leaf or {})}
+        self.leaf = {"mode": "client" if column.router is not None else "peer", "listen/endpoints": [], **connect}
         self.router: Side | None = None
         self._guards: list[Any] = []
         try:
@@ -148,10 +152,10 @@ class Network:
                     self._reach(asking, asked)
 
     def _reach(self, asking: Side, asked: Side) -> None:
-        for _ in range(200):
-            if any(reply.ok is not None for reply in asking.get(f"settle/{asked.name}", timeout=2.0)):
-                return
-        raise AssertionError(f"{asking.name} cannot ask {asked.name}")
+        def answered() -> bool:
+            return any(reply.ok is not None for reply in asking.get(f"settle/{asked.name}", timeout=2.0))
+
+        eventually(answered, f"{asking.name} asks {asked.name}")
 
     def owner(self, text: object) -> str:
         """Whose identifier this is."""

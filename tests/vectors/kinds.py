@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tests.vectors.cases import Case, Json, Record
 from tests.vectors.octets import malformed_case, valid_case, zenoh1_case
+from tests.vectors.refusals import definitions_case, form_case
 from tests.vectors.semantics import semantics_case
 from tests.vectors.values import keyexpr_cases, linkstate_cases, partition_cases, primitive_cases
 
@@ -20,6 +21,8 @@ DictKind = Callable[[Record], Iterator[Case]]
 LIST_KINDS: tuple[tuple[frozenset[str], ListKind], ...] = (
     (frozenset({"category", "input", "expected"}), semantics_case),
     (frozenset({"hex", "error"}), malformed_case),
+    (frozenset({"form", "error"}), form_case),
+    (frozenset({"definitions", "error"}), definitions_case),
     (frozenset({"unit", "hex", "decoded", "dialect"}), valid_case),
     (frozenset({"hex", "decoded"}), zenoh1_case),
     (frozenset({"hex_head", "decoded"}), zenoh1_case),

@@ -134,7 +134,7 @@ def _release_after(function: Callable[[Query], object]) -> Callable[[Query], Non
             function(query)
         finally:
             # Three references: the caller's, ours, and the one the count itself takes.
-            if query._open and sys.getrefcount(query) <= 4:
+            if query._open and sys.getrefcount(query) <= 3:
                 responder = query._open[0]
                 if isinstance(responder, Answerer):
                     responder.calm = True

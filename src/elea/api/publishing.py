@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from elea.api.handle import Handle
@@ -14,6 +15,7 @@ from elea.api.zbytes import IntoZBytes, into_bytes
 from elea.broker.delivery import Mailbox
 from elea.broker.relay import OutgoingKey
 from elea.broker.routes import Arrived
+from elea.io.timers import wall_ns
 from elea.model.encoding import Encoding
 from elea.model.keyexpr import KeyExpr
 from elea.model.qos import CongestionControl, Locality, Priority, Qos, Reliability
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["Outlet", "Publisher", "body_of", "into_encoding"]
 
 PLAIN: Final = Encoding.ZENOH_BYTES
+MAX_HEADERS: Final = 1024
 
 
 def into_encoding(encoding: Encoding | str | None, default: Encoding = PLAIN) -> Encoding:
@@ -60,7 +63,7 @@ def body_of(
 class Outlet:
     """Where samples of one key go from this process; found again when the space has changed."""
 
-    __slots__ = ("_boxes", "_faces", "_generation", "_here", "_key", "_numbered", "_outgoing", "_remote", "_session")
+    __slots__ = ("_here", "_key", "_numbered", "_outgoing", "_remote", "_session", "boxes", "faces", "generation")
 
     def __init__(self, session: Session, key: str, destination: Locality, *, numbered: bool) -> None:
         self._session = session
@@ -68,47 +71,53 @@ class Outlet:
         self._here = destination is not Locality.REMOTE
         self._remote = destination is not Locality.SESSION_LOCAL
         self._numbered = numbered
-        self._generation = -1
-        self._faces: tuple[Zenoh1Session, ...] = ()
-        self._boxes: list[Mailbox] = []
         self._outgoing = OutgoingKey(key, 0)
+        self.generation = -1
+        self.faces: tuple[Zenoh1Session, ...] = ()
+        self.boxes: list[Mailbox] = []
 
     def refresh(self) -> None:
         """Find the way again."""
         node = self._session._node
         route = node.route(node.own, self._key)
-        self._generation = route.generation
-        self._faces = tuple(route.faces) if self._remote else ()  # type: ignore[arg-type]
-        self._boxes = list(route.boxes) if self._here else []
-        number = node.numbers.number(self._key) if self._numbered and self._faces else 0
+        self.generation = route.generation
+        self.faces = tuple(route.faces) if self._remote else ()  # type: ignore[arg-type]
+        self.boxes = list(route.boxes) if self._here else []
+        number = node.numbers.number(self._key) if self._numbered and self.faces else 0
         if number != self._outgoing.number:
             self._outgoing = OutgoingKey(self._key, number)
-        for face in self._faces:
+        for face in self.faces:
             face.tell(number, self._key)
+
+    def header(self, meta: bytes | None, size: int, qos: int) -> bytes:
+        """Everything before a payload of `size` octets."""
+        return self._outgoing.header(meta, size, qos)
 
     def send(self, meta: bytes | None, payload: bytes, qos: int, reliable: bool) -> None:
         """Send one sample to everyone who wants it."""
         node = self._session._node
-        if self._generation != node.generation:
+        if self.generation != node.generation:
             self.refresh()
-        entry = (0, 0, b"", qos, meta, payload)
-        if self._faces:
-            stamper = node.stamper
-            if stamper is None:
-                header, _ = self._outgoing.rewrite([entry])
+        if self.faces:
+            if node.stamper is None:
+                header = self._outgoing.header(meta, len(payload), qos)
             else:
-                header, _ = self._outgoing.stamp([entry], stamper, self._session._wall_ns())
+                header, _ = self._outgoing.stamp([(0, 0, b"", qos, meta, payload)], node.stamper, wall_ns())
             size = len(header) + len(payload)
-            key = (qos & 7) << 1 | reliable
             droppable = not reliable or not qos & 8
-            for face in self._faces:
+            for face in self.faces:
                 put = face.outbox.put_now if qos & 16 else face.outbox.put
-                put(key, (header, payload), size, droppable)
-        if self._boxes:
-            arrived = Arrived(self._key, [entry], reliable)
-            for box in self._boxes:
-                node.round.add(box, arrived)
-            node.deliver_soon()
+                put((qos & 7) << 1 | reliable, (header, payload), size, droppable)
+        if self.boxes:
+            self.deliver_here(meta, payload, qos, reliable)
+
+    def deliver_here(self, meta: bytes | None, payload: bytes, qos: int, reliable: bool) -> None:
+        """Bring a sample to the subscribers of this process."""
+        node = self._session._node
+        arrived = Arrived(self._key, [(0, 0, b"", qos, meta, payload)], reliable)
+        for box in self.boxes:
+            node.round.add(box, arrived)
+        node.deliver_soon()
 
 
 class Publisher(Handle):
@@ -146,6 +155,11 @@ class Publisher(Handle):
             str(key_expr), Kinds.KEYEXPRS | Kinds.SUBSCRIBERS, InterestMode.CURRENT_FUTURE, Mailbox(self._told)
         )
         self._listeners: list[MatchingListener[Any]] = []
+        self._conduit = (self._raw & 7) << 1 | self._reliable
+        self._droppable = not self._reliable or not self._raw & 8
+        self._node = session._node
+        self._puts: list[Callable[[int, tuple[bytes, ...], int, bool], bool]] = []
+        self._headers: dict[int, tuple[bytes, int]] = {}
 
     @property
     def key_expr(self) -> KeyExpr:
@@ -197,12 +211,42 @@ class Publisher(Handle):
     ) -> None:
         """Put a sample."""
         data = payload if type(payload) is bytes else into_bytes(payload)
-        meta = self._meta
         if encoding is not None or attachment is not None or timestamp is not None or source_info is not None:
+            self._check()
             chosen = into_encoding(encoding, self._encoding)
             meta = split_body(body_of(b"", chosen, timestamp, attachment, source_info))[0]
-        self._check()
-        self._outlet.send(meta, data, self._raw, self._reliable)
+            self._outlet.send(meta, data, self._raw, self._reliable)
+            return
+        outlet = self._outlet
+        if outlet.generation != self._node.generation:
+            self._refresh()
+        if self._node.stamper is not None or self._gone:
+            self._check()
+            outlet.send(self._meta, data, self._raw, self._reliable)
+            return
+        # The way of nearly every sample: one look-up for the octets before the payload, one append per neighbour.
+        size = len(data)
+        found = self._headers.get(size)
+        if found is None:
+            found = self._header(size)
+        for put in self._puts:
+            put(self._conduit, (found[0], data), found[1], self._droppable)
+        if outlet.boxes:
+            outlet.deliver_here(self._meta, data, self._raw, self._reliable)
+
+    def _refresh(self) -> None:
+        """Find the way again."""
+        self._outlet.refresh()
+        express = bool(self._raw & 16)
+        self._puts = [face.outbox.put_now if express else face.outbox.put for face in self._outlet.faces]
+        self._headers = {}
+
+    def _header(self, size: int) -> tuple[bytes, int]:
+        header = self._outlet.header(self._meta, size, self._raw)
+        found = header, len(header) + size
+        if len(self._headers) < MAX_HEADERS:
+            self._headers[size] = found
+        return found
 
     def delete(
         self,

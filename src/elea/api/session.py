@@ -269,9 +269,6 @@ class Session:
     def _refuse(self, problem: str) -> NoReturn:
         raise SessionClosed(text=problem)
 
-    def _wall_ns(self) -> int:
-        return wall_ns()
-
     def _wake(self) -> None:
         self._node.keeper.at(monotonic(), self._node.settle)
 

@@ -3,7 +3,7 @@
 Whoever reads a link puts what it finds into *mailboxes*, finishes its batch, and then brings round what is in them. A
 handler that takes its time holds up its own mailbox only: another thread that adds to it leaves the delivery to the
 one that is at it (the combining pattern: no thread waits for another). If the reading thread itself is held up, another
-one takes over the reading (`Watch`). So a handler normally runs in the thread that read its sample, without a hand-over,
+one takes over the reading (`Watch`). So a handler normally runs in the thread that read its sample, with no hand-over,
 and may still block, ask and put as it likes.
 """
 

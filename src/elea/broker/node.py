@@ -119,9 +119,10 @@ class Node:
             else:
                 parts = route.outgoing.rewrite(run)
             for qos, start, end in _same_qos(run):
-                piece = parts if end - start == len(run) else parts[2 * start : 2 * end]
+                piece = tuple(parts if end - start == len(run) else parts[2 * start : 2 * end])
+                size = sum(map(len, piece))
                 for face in route.faces:
-                    face.forward(route, piece, qos, reliable)
+                    face.forward(route, piece, size, qos, reliable)
         for box in route.boxes:
             self.round.add(box, Arrived(route.key, run, reliable))
 

@@ -25,6 +25,7 @@ EXTENDED: Final = 0x80
 QOS_EXTENSION: Final = 0x21
 PUT: Final = 0x01
 STAMPED: Final = 0x20
+MAX_HEADERS: Final = 1024
 FIRST_OCTET: Final = tuple(bytes([low | 0x80]) for low in range(128))
 
 
@@ -111,20 +112,21 @@ class OutgoingKey:
             found = self._prefixes[qos] = bytes([header]) + expr + extension
         return found
 
+    def header(self, meta: bytes | None, size: int, qos: int) -> bytes:
+        """Everything before a payload of `size` octets."""
+        return self.prefix(qos) + (b"\x01" + vle(size) if meta is None else meta + _size(meta, size))
+
     def rewrite(self, run: list[Pushed]) -> list[bytes]:
         """Header, payload, header, payload … of a run as it is."""
         parts: list[bytes] = []
         plain = self._plain
         for _, _, _, qos, meta, payload in run:
             size = len(payload)
-            if meta is None:
-                header = plain.get((qos, size))
-                if header is None:
-                    header = self.prefix(qos) + b"\x01" + vle(size)
-                    if len(plain) < 1024:
-                        plain[qos, size] = header
-            else:
-                header = self.prefix(qos) + meta + _size(meta, size)
+            header = plain.get((qos, size)) if meta is None else self.header(meta, size, qos)
+            if header is None:
+                header = self.header(None, size, qos)
+                if len(plain) < MAX_HEADERS:
+                    plain[qos, size] = header
             parts += (header, payload)
         return parts
 

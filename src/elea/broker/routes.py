@@ -18,7 +18,7 @@ MAX_ROUTES: Final = 100_000
 class Forwarder(Protocol):
     """A session that samples can be sent through."""
 
-    def forward(self, route: Route, parts: list[bytes], qos: int, reliable: bool) -> None: ...
+    def forward(self, route: Route, parts: tuple[bytes, ...], size: int, qos: int, reliable: bool) -> None: ...
 
 
 class Route:

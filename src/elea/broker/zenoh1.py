@@ -65,11 +65,10 @@ class Zenoh1Session:
             conduit = (message.qos & 7) << 1 | 1
         self.outbox.offer(conduit, (bytes(out), b""), len(out), droppable=False)
 
-    def forward(self, route: Route, parts: list[bytes], qos: int, reliable: bool) -> None:
+    def forward(self, route: Route, parts: tuple[bytes, ...], size: int, qos: int, reliable: bool) -> None:
         """Queue rewritten samples; what does not fit is dropped and counted by the outbox."""
         self.tell(route.outgoing.number, route.key)
-        droppable = not reliable or not qos & 8
-        self.outbox.offer((qos & 7) << 1 | reliable, tuple(parts), sum(map(len, parts)), droppable=droppable)
+        self.outbox.offer((qos & 7) << 1 | reliable, parts, size, not reliable or not qos & 8)
 
     def tell(self, number: int, key: str) -> None:
         """Declare a number of ours before it is first used on this link."""

@@ -15,6 +15,7 @@ from elea.cli.output import Output, safe
 from elea.cli.style import CliError
 
 if TYPE_CHECKING:
+    from elea.api.config import Config
     from elea.api.json5 import Json
     from elea.model.errors import ConfigError
 
@@ -33,8 +34,6 @@ TOKEN: Final = re.compile(
     r"""|(?P<mark>[{}\[\]:,])|(?P<word>[^\s{}\[\]:,"'/]+|/)""",
     re.DOTALL,
 )
-
-STEP: Final = re.compile(r"\[(\d+)\]|([^/\[\]]+)")
 
 PLACE: Final = re.compile(r":(\d+):(\d+)$")
 
@@ -56,7 +55,9 @@ class Problem:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `elea check-config`."""
     parser.epilog = EPILOG
-    parser.add_argument("file", metavar="FILE", help="JSON5, JSON, TOML or YAML by its name; - is JSON5 on standard input")
+    parser.add_argument(
+        "file", metavar="FILE", help="JSON5, JSON, TOML or YAML by its name; - is JSON5 on standard input"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -98,7 +99,7 @@ def problems_in(text: str, suffix: str = ".json5", name: str = "config") -> list
     >>> [(p.line, p.path, p.hint) for p in problems_in("{\\n mode: 'clint',\\n conect: {},\\n}")]
     [(2, 'mode', "did you mean 'client'?"), (3, 'conect', "did you mean 'connect'?")]
     """
-    from elea.api.config import Config
+    from elea.api import config
     from elea.api.json5 import parse
     from elea.model.errors import ConfigError
 
@@ -111,7 +112,7 @@ def problems_in(text: str, suffix: str = ".json5", name: str = "config") -> list
             lines = lines_of(text)
         else:
             # Of these only the first problem is known; they are read where a node reads them.
-            Config.from_file(name)
+            config.Config.from_file(name)
             return []
     except ConfigError as error:
         return [_of(error, {})]
@@ -124,21 +125,21 @@ def problems_in(text: str, suffix: str = ".json5", name: str = "config") -> list
 
 def _mistakes(value: Json) -> list[ConfigError]:
     """Every mistake: each is taken out, and the rest is looked at again."""
-    from elea.api.config import Config
+    from elea.api import config
     from elea.api.settings import Settings
     from elea.model.errors import ConfigError
 
     found: list[ConfigError] = []
     while len(found) <= MOST:
         try:
-            config = Config.from_json5(json.dumps(value))
-            Settings.of(config)
+            made = config.Config.from_json5(json.dumps(value))
+            Settings.of(made)
         except ConfigError as error:
             found.append(error)
             if not _take_out(value, error.path):
                 return found
         else:
-            return found + _bad_locators(config)
+            return found + _bad_locators(made)
     return found
 
 
@@ -164,26 +165,17 @@ def _bad_locators(config: Config) -> list[ConfigError]:
 
 
 def _take_out(value: Json, path: str) -> bool:
-    """Removes what is at `path`; false if nothing is there to remove."""
-    steps = [int(number) if number else name for number, name in STEP.findall(path)]
-    for step in steps[:-1]:
-        value = _below(value, step)
-    if not steps or _below(value, steps[-1]) is value:
+    """Removes what is at `path`; false if nothing is there to remove.
+
+    Of a list, the whole list: without one item, the others would have other numbers than in the file.
+    """
+    names = path.partition("[")[0].split("/")
+    for name in names[:-1]:
+        value = value.get(name) if isinstance(value, dict) else None
+    if not isinstance(value, dict) or names[-1] not in value:
         return False
-    if isinstance(value, dict):
-        del value[str(steps[-1])]
-    elif isinstance(value, list) and isinstance(steps[-1], int):
-        del value[steps[-1]]
+    del value[names[-1]]
     return True
-
-
-def _below(value: Json, step: int | str) -> Json:
-    """What is at one step; the value itself if the step leads nowhere."""
-    if isinstance(value, dict) and str(step) in value:
-        return value[str(step)]
-    if isinstance(value, list) and isinstance(step, int) and step < len(value):
-        return value[step]
-    return value
 
 
 def _of(error: ConfigError, lines: dict[str, int]) -> Problem:

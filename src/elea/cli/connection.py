@@ -259,7 +259,10 @@ def _failure(error: Exception) -> Exception:
     if not problem:
         problem, hint = str(error), ""
     # The session that could not be opened tells its reason in its text, not in its type.
-    if any(isinstance(cause, SessionRefused | AccessError) for cause in causes) or "refused the session" in problem + hint:
+    if (
+        any(isinstance(cause, SessionRefused | AccessError) for cause in causes)
+        or "refused the session" in problem + hint
+    ):
         return CliError(str(error), "user and password in transport/auth/usrpwd, or what the other node logs", REFUSED)
     if isinstance(error, CannotListen):
         return CliError(problem, hint or "another port", REFUSED)
@@ -308,4 +311,3 @@ def stoppable() -> Iterator[None]:
     finally:
         if main:
             signal.signal(signal.SIGTERM, before)
-

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from elea.cli.output import safe
 from elea.cli.style import Style
 from elea.model.errors import DecodeError
 from elea.wire.dialect import Field
@@ -65,5 +66,5 @@ def _octets(data: bytes, start: int, end: int) -> str:
 
 def _value(text: str) -> str:
     """Control characters would let a message repaint the terminal; they are shown as escapes."""
-    safe = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
-    return safe if len(safe) <= VALUE_WIDTH else f"{safe[: VALUE_WIDTH - 1]}…"
+    shown = safe(text)
+    return shown if len(shown) <= VALUE_WIDTH else f"{shown[: VALUE_WIDTH - 1]}…"

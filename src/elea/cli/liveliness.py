@@ -48,11 +48,14 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _token(args: argparse.Namespace, out: Output) -> int:
-    with connection.stoppable(), connection.open_session(connection.session_config(args)) as session:
-        with session.liveliness().declare_token(args.key):
-            out.form({"event": "token declared", "key": args.key})
-            out.line(f"{out.style.paint('alive', 'green')}  {safe(args.key)}  until Ctrl-C")
-            threading.Event().wait()
+    with (
+        connection.stoppable(),
+        connection.open_session(connection.session_config(args)) as session,
+        session.liveliness().declare_token(args.key),
+    ):
+        out.form({"event": "token declared", "key": args.key})
+        out.line(f"{out.style.paint('alive', 'green')}  {safe(args.key)}  until Ctrl-C")
+        threading.Event().wait()
     return 0
 
 

@@ -46,7 +46,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--pong", action="store_true", help="answer pings until Ctrl-C")
-    parser.add_argument("-n", "--count", type=connection.positive, default=100, metavar="N", help="pings (default: 100)")
+    parser.add_argument(
+        "-n", "--count", type=connection.positive, default=100, metavar="N", help="pings (default: 100)"
+    )
     parser.add_argument("--size", type=_size, default=64, metavar="BYTES", help="octets of each (default: 64)")
     parser.add_argument(
         "--timeout", type=connection.seconds, default=5.0, metavar="S", help="seconds to wait for a pong (default: 5)"

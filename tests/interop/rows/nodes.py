@@ -35,7 +35,7 @@ def session_info(net: Network) -> Any:
 @row("closed session")
 def closed_session(net: Network) -> Any:
     """What an ended session refuses."""
-    extra = Side("extra", net.column.a, net.a.entries)
+    extra = Side("extra", net.column.a, net.leaf)
     publisher = extra.session.declare_publisher("closed/x")
     extra.close()
     outcomes = [extra.session.is_closed()]
@@ -54,15 +54,23 @@ def closed_session(net: Network) -> Any:
     return outcomes
 
 
-@row("admin space", only="routed", reason="asked of a router")
-def admin(net: Network) -> Any:
-    assert net.router is not None
-    replies = net.a.get("@/*/router")
-    found = []
-    for reply in replies:
-        value = json.loads(reply.ok.payload.to_bytes())
-        found.append((str(reply.ok.key_expr).replace(str(net.router.session.zid()), "R"), sorted(value)))
-    return found
+@row("admin space", own=True)
+def admin(column: Column) -> Any:
+    """The accepting node tells of itself: which keys, and for its own one which members."""
+    role = "peer" if column.router is None else "router"
+    net = Network(column, hub={"adminspace/enabled": True})
+    try:
+        zid = str(net.hub.session.zid())
+        leaf = net.a if net.hub is not net.a else net.b
+        found = leaf.get(f"@/{zid}/{role}")
+        assert found, "the admin space does not answer"
+        value = json.loads(found[0].ok.payload.to_bytes())
+        keys = sorted(str(reply.ok.key_expr).replace(zid, "HUB") for reply in leaf.get(f"@/{zid}/{role}/**"))
+        for side in net.sides:
+            keys = [key.replace(str(side.session.zid()), side.name) for key in keys]
+        return str(found[0].ok.encoding), sorted(value), sorted(keys)
+    finally:
+        net.close()
 
 
 MULTICAST = {"scouting/multicast/enabled": True, "scouting/multicast/interface": "lo"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from typing import Any
 
 from tests.interop.inbox import Inbox, eventually
@@ -67,7 +68,6 @@ def get_with_all(net: Network) -> Any:
 
 @row("reply options")
 def reply_options(net: Network) -> Any:
-    lib = net.b.lib
     stamp = net.b.session.new_timestamp()
 
     def answer(query: Any) -> None:
@@ -75,11 +75,8 @@ def reply_options(net: Network) -> Any:
             "options/x",
             "answer",
             encoding="a/b;c",
-            priority=lib.Priority.REAL_TIME,
-            congestion_control=lib.CongestionControl.DROP,
             express=True,
             timestamp=stamp,
-            source_info=lib.SourceInfo(net.b.session.id, 9),
         )
 
     with net.b.queryable("options/x", answer):
@@ -88,6 +85,27 @@ def reply_options(net: Network) -> Any:
         replies = net.a.get("options/x", priority=net.a.lib.Priority.BACKGROUND)
 
         return [net.reply(reply) for reply in replies], str(replies[0].ok.timestamp) == str(stamp)
+
+
+@row("reply priority is deprecated")
+def deprecated_options(net: Network) -> Any:
+    lib = net.b.lib
+    seen: list[Any] = []
+
+    def answer(query: Any) -> None:
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always")
+            query.reply("deprec/x", "v", priority=lib.Priority.REAL_TIME)
+            query.reply("deprec/x", "v", congestion_control=lib.CongestionControl.DROP)
+            query.reply_del("deprec/x", priority=lib.Priority.REAL_TIME)
+        seen.append([(warning.category.__name__, str(warning.message)) for warning in heard])
+
+    with net.b.queryable("deprec/x", answer):
+        net.settle()
+
+        replies = net.a.get("deprec/x", consolidation=net.a.lib.ConsolidationMode.NONE)
+
+        return seen, [net.reply(reply)["qos"] for reply in replies]
 
 
 def several_answering(net: Network, target: str) -> Any:

@@ -356,12 +356,14 @@ def test_lost_neighbour_is_undeclared_and_its_interests_dropped(node: Node, one:
 
 
 def test_removing_twice_and_messages_of_the_gone_are_harmless(node: Node, one: FakeFace) -> None:
+    assert node.space.knows(one)
     node.remove(one)
     node.remove(one)
 
     one.says(Interest(1, BOTH, S))
 
     assert one.heard() == []
+    assert not node.space.knows(one)
     assert node.space.ignored.unknown_face == 1
 
 
