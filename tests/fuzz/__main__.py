@@ -6,7 +6,6 @@ Each target runs in a process of its own, so that one that dies does not end the
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import subprocess
 import sys
@@ -61,7 +60,7 @@ def main(arguments: list[str] | None = None) -> int:
     options.work.mkdir(parents=True, exist_ok=True)
     if options.input:
         return _reproduce(options)
-    if options.engine == "atheris" and importlib.util.find_spec("atheris") is None:
+    if options.engine == "atheris" and not _has_atheris():
         print(NO_ATHERIS, file=sys.stderr)
         options.engine = "plain"
     found = 0
@@ -86,6 +85,14 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--engine", choices=("atheris", "plain"), default="atheris", help="where inputs come from")
     parser.add_argument("--work", type=Path, default=WORK, help="folder for findings and corpus")
     return parser.parse_args(arguments)
+
+
+def _has_atheris() -> bool:
+    try:
+        import atheris  # noqa: F401
+    except ImportError:
+        return False
+    return True
 
 
 def _run(name: str, options: argparse.Namespace) -> Result:

@@ -21,7 +21,7 @@ def _key_error(data: bytes) -> object:
 
 def _slow(data: bytes) -> object:
     start = process_time()
-    while TRIGGER in data and process_time() - start < 0.08:
+    while TRIGGER in data and process_time() - start < 0.11:
         pass
     return None
 

@@ -33,8 +33,6 @@ MEASURED_EVERY: Final = 2_000
 """One input in so many has its memory measured, suspect or not."""
 
 SLOWEST: Final = 8
-KNOWN_SLOW: Final = 3
-"""Once so many inputs were slow, only a smaller one is of interest."""
 
 
 class Stuck(BaseException):
@@ -87,9 +85,9 @@ class Watch:
         """Have an input measured apart; returns its milliseconds."""
         if any(key.startswith(Stuck.__name__) for key in self.findings):
             return 0.0  # the clock would be stuck as well
-        slow = self.findings.get("Slow")
-        if slow is not None and slow.count >= KNOWN_SLOW and len(data) >= len(slow.data):
-            return 0.0
+        known = [self.findings[key] for key in ("Slow", "Greedy") if key in self.findings]
+        if any(len(data) >= len(finding.data) for finding in known):
+            return 0.0  # once one is known, only a smaller one is of interest
         found = self._clock.measure(data)
         self._worst = max(self._worst, found.ms)
         if found.ms > SLOW_MS:

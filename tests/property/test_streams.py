@@ -112,10 +112,6 @@ def test_bad_stream_ends_in_the_same_way_however_it_is_cut(dialect: str, data: s
     check_same_end(feed_packets(codec, pieces(octets, data.draw(cuts(len(octets))))), whole)
 
 
-AT_ONCE = "feed() raises at an error and gives nothing of what it found in front of it in the same call"
-
-
-@pytest.mark.xfail(strict=True, reason=AT_ONCE)
 @pytest.mark.parametrize("octets", ["020100 0100", "00 0100 00"], ids=["sized", "unbounded"])
 def test_messages_in_front_of_an_error_are_given_however_the_stream_is_cut(octets: str) -> None:
     codec = codec_of("zenoh2018")
@@ -124,7 +120,6 @@ def test_messages_in_front_of_an_error_are_given_however_the_stream_is_cut(octet
     assert feed_packets(codec, [data]) == feed_packets(codec, pieces(data, list(range(1, len(data)))))
 
 
-@pytest.mark.xfail(strict=True, reason=AT_ONCE)
 def test_batches_in_front_of_an_error_are_given_however_the_stream_is_cut() -> None:
     data = b"\x01\x00\x04\x09\x00"
 

@@ -10,7 +10,6 @@ import copy
 import importlib
 import json
 import os
-import tomllib
 from pathlib import Path
 from typing import ClassVar, Final, NoReturn
 
@@ -203,6 +202,8 @@ def _parse_file(file: Path, text: str) -> Json:
     if file.suffix in (".json", ".json5"):
         return parse(text, str(file))
     if file.suffix == ".toml":
+        import tomllib
+
         try:
             return tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:

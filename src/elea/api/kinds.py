@@ -6,7 +6,6 @@ what is wrong and what to write instead. This module knows no entry by name; tho
 
 from __future__ import annotations
 
-import difflib
 import ipaddress
 import math
 import re
@@ -62,6 +61,8 @@ class Kind(Protocol):
 def nearest(name: str, names: Iterable[str]) -> str:
     """What to say about a name that is none of `names`."""
     known = list(names)
+    import difflib  # for mistakes only
+
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     if close:
         return f"did you mean {close[0]!r}?"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
 import random
-import secrets
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -253,7 +253,7 @@ class Links:
         self._opening: set[Connection] = set()
         self._lock = threading.Lock()
         self._closed = False
-        self._cookie_key = secrets.token_bytes(32)
+        self._cookie_key = os.urandom(32)
 
     def offer_for(self, link: AnyLink) -> Offer:
         """What this node wants of a session over `link`."""

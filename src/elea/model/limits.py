@@ -113,7 +113,7 @@ TIME_EXPR_CHARS: Final = 64
 DURATION_NS: Final = (1 << 63) - 1
 """A duration in a time range: 292 years, as much as 64 bits of nanoseconds hold."""
 
-RESCAN_BYTES: Final = 1 << 25
+RESCAN_BYTES: Final = 1 << 22
 """Octets of one message read again because its stream came in crumbs (unbounded streams of the early dialects)."""
 
 MAX_NUMBERS: Final = 60_000

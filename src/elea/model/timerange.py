@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import date
-from decimal import ROUND_HALF_EVEN, Decimal
 from typing import Final
 
 from elea.model.errors import InvalidSelector
@@ -158,6 +157,8 @@ def _parse_duration(text: str) -> int:
         shown = text[:TIME_EXPR_CHARS]
         raise InvalidSelector(shown, "a duration is a number and one of u, ms, s, m, h, d, w (seconds if none)")
     # Below a nanosecond there is nothing to compare with, so the rest is rounded, half to even.
+    from decimal import ROUND_HALF_EVEN, Decimal  # 0.5 MB that few programs need
+
     exact = Decimal(found[1]) * _UNITS[found[2]]
     if exact > DURATION_NS:
         raise InvalidSelector(text, f"above the limit of {DURATION_NS} nanoseconds")

@@ -147,9 +147,16 @@ class PacketStream:
         self.consumed = 0  # octets of the stream that are done with
         self._pending = bytearray()
         self._scanned = 0
+        self._held: DecodeError | None = None
 
     def feed(self, data: bytes) -> list[Packet]:
-        """Take more octets; raises DecodeError at the first that cannot be, with its offset in the stream."""
+        """Take more octets and return what they complete.
+
+        Raises:
+            DecodeError: at the first octet that cannot be, with its offset in the stream. What came before it in the
+                same call is returned first: then the next call raises, whatever the split.
+        """
+        self._raise_held()
         self._pending += data
         packets: list[Packet] = []
         try:
@@ -160,15 +167,20 @@ class PacketStream:
                 if not self.unbounded:
                     packets.append(packet)
                     self.sized += 1
-            loose = self._loose_messages()
+            self._loose_messages(packets)
         except DecodeError as error:
-            raise error.moved(self.consumed) from None
-        if loose:
-            packets.append(Packet(tuple(loose)))
+            self._held = error.moved(self.consumed)
+            if not packets:
+                self._raise_held()
         return packets
+
+    def _raise_held(self) -> None:
+        if self._held is not None:
+            raise self._held
 
     def close(self) -> None:
         """The stream has ended: raises Truncated if it did so inside a packet."""
+        self._raise_held()
         if self._pending:
             raise Truncated(self.codec.dialect, self.consumed + len(self._pending))
 
@@ -194,23 +206,29 @@ class PacketStream:
         self._drop(start + size)
         return packet
 
-    def _loose_messages(self) -> list[Decorated]:
+    def _loose_messages(self, packets: list[Packet]) -> None:
+        """Add the messages of an unbounded stream that are complete, as one packet."""
         buf = bytes(self._pending)
         at = 0
         found: list[Decorated] = []
-        while at < len(buf):
-            try:
-                decorated, end = self.codec.read_decorated(buf, at)
-            except (IndexError, Truncated):
-                break  # in an unbounded stream that means wait (Z18-FRM-06)
-            if end - at > self.limit:
-                raise FrameTooLarge(self.codec.dialect, at, "message", end - at, self.limit)
-            found.append(decorated)
-            at = end
-            self._scanned = 0
-        self._drop(at)
+        try:
+            while at < len(buf):
+                try:
+                    decorated, end = self.codec.read_decorated(buf, at)
+                except (IndexError, Truncated):
+                    break  # in an unbounded stream that means wait (Z18-FRM-06)
+                if end - at > self.limit:
+                    raise FrameTooLarge(self.codec.dialect, at, "message", end - at, self.limit)
+                found.append(decorated)
+                at = end
+                self._scanned = 0
+        except DecodeError as error:
+            raise error.moved(-at) from None
+        finally:
+            if found:
+                packets.append(Packet(tuple(found)))
+            self._drop(at)
         self._bound_pending(len(buf) - at)
-        return found
 
     def _bound_pending(self, size: int) -> None:
         if size > self.limit:

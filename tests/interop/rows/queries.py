@@ -98,7 +98,7 @@ def deprecated_options(net: Network) -> Any:
             query.reply("deprec/x", "v", priority=lib.Priority.REAL_TIME)
             query.reply("deprec/x", "v", congestion_control=lib.CongestionControl.DROP)
             query.reply_del("deprec/x", priority=lib.Priority.REAL_TIME)
-        seen.append([(warning.category.__name__, str(warning.message)) for warning in heard])
+        seen.append([warning.category.__name__ for warning in heard])
 
     with net.b.queryable("deprec/x", answer):
         net.settle()
@@ -280,7 +280,8 @@ def timeout(net: Network) -> Any:
     for query in held:
         query.drop()
     handle.undeclare()
-    return [net.reply(reply)["error"] for reply in replies], 0.25 < took < 1.5
+    # The node that waits and the asker both say so; the reference hears one or two, as it comes.
+    return {net.reply(reply)["error"] for reply in replies}, 0.25 < took < 1.5
 
 
 @row("late reply")

@@ -11,7 +11,6 @@ the CLOSE to send in `to_send` and raises why. Spec: zenoh-1 §5.
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -162,6 +161,8 @@ class Acceptor(Handshake):
         self._send(self._ack)
 
     def _on_open(self, message: Open) -> Agreement:
+        import hmac  # loads OpenSSL, which an initiator has no use for
+
         if not hmac.compare_digest(message.cookie or b"", self._ack.cookie or b""):
             raise broken("cookie", "the cookie is not the one we gave")
         if self._users is not None:
@@ -177,6 +178,8 @@ class Acceptor(Handshake):
         """A seal on everything negotiated, different in every handshake so that none can be replayed."""
         # The negotiated state itself stays here: a machine lives as long as its link, so it need not travel.
         salt = self._random.randrange(0, 1 << RANDOM_BITS).to_bytes(RANDOM_BITS // 8, "little")
+        import hmac
+
         return hmac.digest(self._cookie_key, salt + encode_batch((syn, ack)), "sha256")
 
     def _authenticate(self, users: Mapping[bytes, bytes], message: Open) -> None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from hashlib import shake_128
 from typing import Final
 
 from elea.model.node_id import NodeId
 
 __all__ = ["SN_MASKS", "initial_sn"]
+
+try:
+    # The plain module: `hashlib` would load OpenSSL, 3.4 MB that a client without TLS has no use for.
+    from _sha3 import shake_128
+except ImportError:  # pragma: no cover - another Python
+    from hashlib import shake_128
 
 SN_MASKS: Final[dict[int, int]] = {
     8: 0x7F,

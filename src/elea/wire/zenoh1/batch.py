@@ -120,9 +120,16 @@ class BatchStream:
         self.limit = limit
         self.consumed = 0
         self._pending = bytearray()
+        self._held: Oversize | None = None
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Take more octets; returns the batches that became complete."""
+        """Take more octets; returns the batches that became complete.
+
+        Raises:
+            Oversize: a batch above the limit. Batches before it in the same call are returned first: then the next
+                call raises, whatever the split.
+        """
+        self._raise_held()
         pending = self._pending
         pending += data
         batches: list[bytes] = []
@@ -130,7 +137,10 @@ class BatchStream:
         while len(pending) - at >= self.prefix:
             size = int.from_bytes(pending[at : at + self.prefix], "little")
             if size > self.limit:
-                raise Oversize(DIALECT, self.consumed + at, "batch", size, self.limit)
+                self._held = Oversize(DIALECT, self.consumed + at, "batch", size, self.limit)
+                if not batches:
+                    self._raise_held()
+                break
             end = at + self.prefix + size
             if end > len(pending):
                 break
@@ -142,5 +152,10 @@ class BatchStream:
 
     def close(self) -> None:
         """The stream has ended: raises Truncated if it did so inside a batch."""
+        self._raise_held()
         if self._pending:
             raise Truncated(DIALECT, self.consumed + len(self._pending))
+
+    def _raise_held(self) -> None:
+        if self._held is not None:
+            raise self._held
