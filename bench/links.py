@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from elea.io.dial import AnyLink, connect, listen
-from elea.io.link import read_batches
+from elea.io.reading import read_batches
 from elea.io.sending import Outbox
 
 HEADER = bytes.fromhex("3d0140")

@@ -3,9 +3,9 @@
     python -m bench.node [--cases put,callback,…] [--rounds 5] [--seconds 0.8] [--json] [--path DIR]
 
 Every end is a process of its own on 127.0.0.1. `put`: a receiver that does no Python work (an unread ring channel);
-`callback`: a Python function per sample; `rtt`: put, answered by a put from the callback; `query`: get and reply; `router`:
-two clients with a router between them. CPU is process time per message, the steadier figure on shared cores. With
-`--path` Elea is imported from there (a compiled installation).
+`callback`: a Python function per sample; `rtt`: put, answered by a put from the callback; `query`: get and reply;
+`router`: two clients with a router between them. CPU is process time per message, the steadier figure on shared cores.
+With `--path` Elea is imported from there (a compiled installation).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LIBRARIES = ("zenoh", "elea")
 SIZES = (8, 64, 1024, 8192, 65_536)
 
 
-# -- one end: a child process driven by lines of JSON -------------------------------------------------------------------
+# -- one end: a child process driven by lines of JSON -----------------------------------------------------------------
 
 
 def config(lib: Any, mode: str, port: int, *, listen: bool) -> Any:
@@ -58,9 +58,16 @@ def child(spec: dict[str, Any]) -> None:
     lib = importlib.import_module(spec["lib"])
     session = lib.open(config(lib, spec["mode"], spec["port"], listen=spec["listen"]))
     opened = time.perf_counter() - start
-    {"sink": sink, "count": count, "echo": echo, "answer": answer, "idle": idle, "send": send, "ping": ping, "ask": ask}[
-        spec["job"]
-    ](lib, session, spec, opened)
+    {
+        "sink": sink,
+        "count": count,
+        "echo": echo,
+        "answer": answer,
+        "idle": idle,
+        "send": send,
+        "ping": ping,
+        "ask": ask,
+    }[spec["job"]](lib, session, spec, opened)
     session.close()
 
 
@@ -202,7 +209,7 @@ def ask(lib: Any, session: Any, spec: dict[str, Any], opened: float) -> None:
     wait_for_line()
 
 
-# -- the parent -----------------------------------------------------------------------------------------------------------
+# -- the parent -------------------------------------------------------------------------------------------------------
 
 
 class Child:

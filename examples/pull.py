@@ -17,7 +17,6 @@ def main() -> None:
         key={"default": "demo/example/**"},
         size={"type": int, "default": 3, "help": "how many samples the ring keeps"},
         interval={"type": float, "default": 5.0, "help": "seconds between two looks"},
-        until={"default": None, "help": "first look when a put of this value has come"},
     )
     zenoh = library(args)
 

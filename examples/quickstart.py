@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import threading
+
 from common import arguments, configuration, library, numbers, say
 
 
@@ -14,10 +16,13 @@ def main() -> None:
 
     with zenoh.open(configuration(zenoh, args)) as session:
         rooms = {}
+        everything = threading.Event()
 
         def received(sample):
-            rooms[str(sample.key_expr)] = sample.payload.to_string()
             say(f"received {sample.key_expr} = {sample.payload.to_string()}")
+            rooms[str(sample.key_expr)] = sample.payload.to_string()
+            if len(rooms) == args.count:
+                everything.set()
 
         def asked(query):
             with query:
@@ -27,6 +32,7 @@ def main() -> None:
         with session.declare_subscriber("home/*/temp", received), session.declare_queryable("home/*/temp", asked):
             for number in numbers(args.count):
                 session.put(f"home/{number}/temp", f"{20 + number}.5")
+            everything.wait(10.0)  # handlers run in threads of their own
             for reply in sorted(session.get("home/*/temp"), key=lambda reply: str(reply.ok.key_expr)):
                 say(f"answered {reply.ok.key_expr} = {reply.ok.payload.to_string()}")
 

@@ -1,7 +1,7 @@
 """One connection: sending octets, receiving octets, and an end that wakes everybody who waits on it.
 
 A link knows nothing of what it carries. Stream links (tcp, tls, unix) carry batches behind a length prefix, which
-`read_batches` cuts; a datagram link (udp) carries one batch per datagram. Any number of threads may send, close and
+`elea.io.reading` cuts; a datagram link (udp) carries one batch per datagram. Any number of threads may send, close and
 look; one thread reads.
 """
 
@@ -11,10 +11,10 @@ import contextlib
 import os
 import socket
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final, Protocol, TypeAlias
 
-from elea.io.errors import BatchTooLarge, LinkClosed
+from elea.io.errors import LinkClosed
 from elea.model.limits import MAX_BATCH
 
 __all__ = [
@@ -27,7 +27,6 @@ __all__ = [
     "TcpLink",
     "UnixLink",
     "after",
-    "read_batches",
     "stream_mtu",
 ]
 
@@ -89,68 +88,6 @@ class DatagramLink(Link, Protocol):
     def receive_batch(self) -> bytes | None:
         """Wait for the next batch; None when the link is closed."""
         ...
-
-
-def read_batches(
-    link: StreamLink | DatagramLink,
-    on_batch: Callable[[bytes], None],
-    prefix_size: Callable[[], int] = lambda: 2,
-    *,
-    limit: int = MAX_BATCH,
-    buffer_size: int = RECEIVE_BUFFER,
-) -> None:
-    """Hand over every batch that arrives, until the link is closed here or the other side is done sending.
-
-    Args:
-        prefix_size: octets of the length prefix of the next batch, little endian: 2, or 4 after the handshake of a
-            low latency session; asked before each batch, so `on_batch` may change the answer.
-        limit: largest batch accepted, prefix not counted.
-
-    Raises:
-        LinkClosed: the link broke, or ended inside a batch.
-        BatchTooLarge: the other side announced more than `limit`.
-    """
-    if not link.streamed:
-        _read_datagrams(link, on_batch, limit)  # type: ignore[arg-type]
-        return
-    receive: Callable[[memoryview], int] = link.receive_into  # type: ignore[union-attr]
-    buffer = bytearray(max(buffer_size, limit + 4))
-    view = memoryview(buffer)
-    end = 0
-    while count := receive(view[end:]):
-        end += count
-        start = 0
-        # One copy per batch: slicing `bytes` later is cheaper than slicing views, and the buffer is free again.
-        while True:
-            width = prefix_size()
-            first = start + width
-            if first > end:
-                break
-            if width == 2:
-                size = buffer[start] | buffer[start + 1] << 8
-            else:
-                size = int.from_bytes(view[start:first], "little")
-            if size > limit:
-                raise BatchTooLarge(link.remote, size, limit)
-            stop = first + size
-            if stop > end:
-                break
-            on_batch(bytes(view[first:stop]))
-            start = stop
-        if start:
-            end -= start
-            if end:
-                view[:end] = view[start : start + end]
-    if end and not link.closed:
-        raise LinkClosed(link.remote, f"ended by the other side inside a batch, {end} octets into it")
-
-
-def _read_datagrams(link: DatagramLink, on_batch: Callable[[bytes], None], limit: int) -> None:
-    while (batch := link.receive_batch()) is not None:
-        if len(batch) > limit:
-            raise BatchTooLarge(link.remote, len(batch), limit)
-        if batch:
-            on_batch(batch)
 
 
 class SocketLink:

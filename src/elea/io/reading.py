@@ -9,19 +9,25 @@ from elea.io.errors import BatchTooLarge, LinkClosed
 from elea.io.link import RECEIVE_BUFFER, DatagramLink, StreamLink
 from elea.model.limits import MAX_BATCH
 
-__all__ = ["BatchReader"]
+__all__ = ["BatchReader", "read_batches"]
 
 
 class BatchReader:
     """The batches of one link, one at a time; used by one thread at a time."""
 
     def __init__(
-        self, link: StreamLink | DatagramLink, prefix_size: Callable[[], int] = lambda: 2, *, limit: int = MAX_BATCH
+        self,
+        link: StreamLink | DatagramLink,
+        prefix_size: Callable[[], int] = lambda: 2,
+        *,
+        limit: int = MAX_BATCH,
+        buffer_size: int = RECEIVE_BUFFER,
     ) -> None:
+        """`prefix_size` is asked before each batch: 2 octets of length, or 4 once a low latency session is agreed."""
         self.link = link
         self._prefix_size = prefix_size
         self._limit = limit
-        self._buffer = bytearray(max(RECEIVE_BUFFER, limit + 4) if link.streamed else 0)
+        self._buffer = bytearray(max(buffer_size, limit + 4) if link.streamed else 0)
         self._view = memoryview(self._buffer)
         self._start = 0
         self._end = 0
@@ -46,7 +52,9 @@ class BatchReader:
             count = cast(StreamLink, self.link).receive_into(self._view[self._end :])
             if not count:
                 if self._end and not self.link.closed:
-                    raise LinkClosed(self.link.remote, f"ended by the other side {self._end} octets into a batch")
+                    raise LinkClosed(
+                        self.link.remote, f"ended by the other side inside a batch, {self._end} octets into it"
+                    )
                 return None
             self._end += count
 
@@ -77,3 +85,17 @@ class BatchReader:
             if left:
                 self._view[:left] = self._view[start:end]
             self._start, self._end = 0, left
+
+
+def read_batches(
+    link: StreamLink | DatagramLink,
+    on_batch: Callable[[bytes], None],
+    prefix_size: Callable[[], int] = lambda: 2,
+    *,
+    limit: int = MAX_BATCH,
+    buffer_size: int = RECEIVE_BUFFER,
+) -> None:
+    """Hand over every batch that arrives, until the link is closed here or the other side is done; raises as `next`."""
+    reader = BatchReader(link, prefix_size, limit=limit, buffer_size=buffer_size)
+    while (batch := reader.next()) is not None:
+        on_batch(batch)

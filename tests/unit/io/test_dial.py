@@ -25,8 +25,8 @@ from elea.io.errors import (
     Unreachable,
     UnsupportedLink,
 )
-from elea.io.link import read_batches
 from elea.io.locator import Locator
+from elea.io.reading import read_batches
 from elea.io.sending import Outbox
 from tests.unit.io.ends import accepting, in_thread, open_files, own_threads, pair, prefixed, until
 
@@ -301,7 +301,7 @@ def test_process_that_forgets_to_close_still_exits() -> None:
     program = """
 import threading
 from elea.io.dial import connect, listen
-from elea.io.link import read_batches
+from elea.io.reading import read_batches
 from elea.io.sending import Outbox
 from elea.io.timers import Keeper
 links = []

@@ -14,7 +14,8 @@ import pytest
 
 from elea.io.dial import AnyLink
 from elea.io.errors import BatchTooLarge, LinkClosed
-from elea.io.link import TcpLink, UnixLink, after, read_batches, stream_mtu
+from elea.io.link import TcpLink, UnixLink, after, stream_mtu
+from elea.io.reading import read_batches
 from tests.unit.io.ends import PATIENCE, in_thread, pair, prefixed, repeat, until
 
 HAS_IPV6 = socket.has_ipv6 and Path("/proc/net/if_inet6").exists()

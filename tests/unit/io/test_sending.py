@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 import pytest
 
 from elea.io.errors import REASON_UNRESPONSIVE, LinkClosed, LinkStalled
-from elea.io.link import Octets, read_batches
+from elea.io.link import Octets
+from elea.io.reading import read_batches
 from elea.io.sending import CONTROL_BATCHES, Outbox
 from tests.unit.io.ends import PATIENCE, in_thread, own_threads, pair, prefixed, repeat, until
 

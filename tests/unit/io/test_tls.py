@@ -15,8 +15,8 @@ import pytest
 
 from elea.io.dial import AnyLink, connect, listen
 from elea.io.errors import CannotConnect, CertificateError, CertificateRefused, ConnectTimeout, LinkClosed
-from elea.io.link import read_batches
 from elea.io.locator import Locator
+from elea.io.reading import read_batches
 from elea.io.tls import TlsLink
 from elea.io.tls_settings import TlsSettings
 from elea.model.errors import ConfigError

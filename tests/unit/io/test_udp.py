@@ -10,7 +10,7 @@ import pytest
 from elea.io import udp
 from elea.io.dial import connect
 from elea.io.errors import BatchTooLarge, LinkClosed
-from elea.io.link import read_batches
+from elea.io.reading import read_batches
 from elea.io.udp import UDP_MTU, UdpSourceLink
 from tests.unit.io.ends import PATIENCE, accepting, in_thread, pair, repeat, until
 
