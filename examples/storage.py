@@ -26,10 +26,10 @@ def main() -> None:
                 latest[key] = sample
             else:
                 latest.pop(key, None)
-            changes += 1
-            if changes == args.count:
-                enough.set()
         say(f"{'stored' if sample.kind == zenoh.SampleKind.PUT else 'removed'} {key}")
+        changes += 1
+        if changes == args.count:
+            enough.set()
 
     def asked(query):
         with query, lock:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.interop.inbox import free_port
+from tests.interop.rows import NOT_YET
 
 pytestmark = pytest.mark.interop
 
@@ -254,12 +255,14 @@ def test_throughput_sub_counts_all(stages: list[Stage]) -> None:
     assert lines[-1] == "received 20000"
 
 
+@pytest.mark.xfail("session info" in NOT_YET, reason=NOT_YET.get("session info", ""))
 def test_info_names_the_router(stages: list[Stage]) -> None:
     lines = compared(stages, lambda stage: [stage.start("info").end()])
 
     assert "router NODE" in lines
 
 
+@pytest.mark.xfail("scouting: scout" in NOT_YET, reason=NOT_YET.get("scouting: scout", ""))
 def test_scout_finds_a_peer(stages: list[Stage]) -> None:
     def play(stage: Stage) -> list[list[str]]:
         place = f"224.0.0.224:{free_port()}"

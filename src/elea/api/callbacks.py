@@ -1,34 +1,21 @@
 """Callbacks: user functions called with what was received, one item after the other, never under a lock.
 
-A *direct* callback runs in the thread that receives. An *indirect* one, the usual case, runs in a pool: each
-callback has a bounded queue of its own and at most one worker at a time, and there are only as many workers as
-callbacks are running. Ten thousand subscribers need no ten thousand threads, and a slow callback stops no other.
+They run in the thread that read the item off its link; when one takes its time, another thread goes on with the reading
+(`elea.broker.delivery`). So ten thousand subscribers need no ten thousand threads, a quick callback costs no hand-over,
+and a slow one stops no other. `indirect` is kept for programs written for eclipse-zenoh and makes no difference.
 """
 
 from __future__ import annotations
 
 import logging
-import threading
-from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
-from elea.api.channels import DEFAULT_CAPACITY, Handler
-
-__all__ = ["Callback", "Courier", "DirectSink", "IndirectSink"]
+__all__ = ["Callback", "DirectSink"]
 
 T = TypeVar("T")
 
 _log = logging.getLogger("elea.api")
-
-WORKERS: Final = 64
-"""Callbacks that run at the same time; the next ones wait for a worker."""
-
-IDLE: Final = 1.0
-"""Seconds a worker without work stays, so that threads end soon after their sessions."""
-
-BATCH: Final = 256
-"""Items one callback gets before the next callback has its turn."""
 
 
 class Callback(Generic[T]):
@@ -105,157 +92,6 @@ class DirectSink(Generic[T]):
             return
         self._closed = True
         _run_drop(self._drop)
-
-
-class IndirectSink(Generic[T]):
-    """Queues items and has the courier's workers call; a full queue follows the rule of a fifo channel."""
-
-    __slots__ = ("_active", "_call", "_channel", "_courier", "_drop", "_idle", "_lock", "_worker")
-
-    def __init__(
-        self,
-        call: Callable[[T], object],
-        drop: Callable[[], object] | None = None,
-        *,
-        courier: Courier | None = None,
-        capacity: int = DEFAULT_CAPACITY,
-    ) -> None:
-        self._call = call
-        self._drop = drop
-        self._courier = courier or Courier.shared()
-        self._channel: Handler[T] = Handler(capacity)
-        self._lock = threading.Lock()
-        self._active = False  # scheduled or running
-        self._idle = threading.Event()
-        self._worker = 0
-
-    @property
-    def dropped(self) -> int:
-        """Items lost because the callback was stalled."""
-        return self._channel.dropped
-
-    def push(self, item: T) -> None:
-        """Queue one item."""
-        self._channel.push(item)
-        if not self._active:
-            self._schedule()
-
-    def push_many(self, items: Sequence[T]) -> None:
-        """Queue several items; workers start on them while the rest waits for room."""
-        at = 0
-        while at < len(items):
-            at = self._channel.push_some(items, at)
-            if not self._active:
-                self._schedule()
-
-    def close(self) -> None:
-        """No more items: what is queued is still called, then `drop`. Does not wait; see `join`."""
-        self._channel.close()
-        if not self._active:
-            self._schedule()
-
-    def join(self, timeout: float | None = None) -> bool:
-        """After `close`: wait until `drop` has returned. At once, when asked from inside the callback itself."""
-        return self._worker == threading.get_ident() or self._idle.wait(timeout)
-
-    def run(self) -> bool:
-        """For workers: call with some items; whether there is more to do at once."""
-        self._worker = threading.get_ident()
-        call, channel = self._call, self._channel
-        try:
-            for item in channel.drain(BATCH):
-                try:
-                    call(item)
-                except Exception:  # noqa: BLE001 - whatever a user's function raises must not stop the worker
-                    _log.exception("callback error callback=%r", call)
-            return self._more()
-        finally:
-            self._worker = 0
-
-    def _more(self) -> bool:
-        # Closed first: nothing is pushed behind that, so that an empty channel then stays empty.
-        closed = self._channel.is_closed
-        if len(self._channel):
-            return True
-        if closed:
-            # `_active` stays set, so that nobody comes here a second time.
-            _run_drop(self._drop)
-            self._idle.set()
-            return False
-        # A push between the look and the change of `_active` has seen it set and scheduled nothing: look again.
-        with self._lock:
-            self._active = False
-        return bool(len(self._channel) or self._channel.is_closed) and self._claim()
-
-    def _claim(self) -> bool:
-        with self._lock:
-            if self._active:
-                return False
-            self._active = True
-            return True
-
-    def _schedule(self) -> None:
-        if self._claim():
-            self._courier.schedule(self)
-
-
-class _Job(Protocol):
-    def run(self) -> bool: ...
-
-
-class Courier:
-    """Workers for indirect callbacks, shared by all sessions of a process."""
-
-    _shared: Courier | None = None
-    _making = threading.Lock()
-
-    def __init__(self, *, workers: int = WORKERS, idle: float = IDLE) -> None:
-        self._limit = workers
-        self._idle_for = idle
-        self._lock = threading.Lock()
-        self._work = threading.Condition(self._lock)
-        self._ready: deque[_Job] = deque()
-        self._free = 0
-        self.workers = 0
-
-    @classmethod
-    def shared(cls) -> Courier:
-        """The courier of this process."""
-        with cls._making:
-            if cls._shared is None:
-                cls._shared = cls()
-            return cls._shared
-
-    def schedule(self, job: _Job) -> None:
-        """Have a worker run the job, which is not scheduled yet."""
-        with self._lock:
-            self._ready.append(job)
-            if self._free >= len(self._ready):
-                self._work.notify()
-                return
-            if self.workers >= self._limit:
-                return
-            self.workers += 1
-        # A daemon, so that a program that forgets to close still exits.
-        threading.Thread(target=self._run, name="elea-callback", daemon=True).start()
-
-    def _run(self) -> None:
-        while (job := self._next()) is not None:
-            if job.run():
-                # Behind the others, so that a callback that always has work keeps none from its turn.
-                with self._lock:
-                    self._ready.append(job)
-
-    def _next(self) -> _Job | None:
-        with self._lock:
-            while not self._ready:
-                self._free += 1
-                woken = self._work.wait(self._idle_for)
-                self._free -= 1
-                if not woken and not self._ready:
-                    self.workers -= 1
-                    return None
-            return self._ready.popleft()
 
 
 def _run_drop(drop: Callable[[], object] | None) -> None:

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Generic, Protocol, TypeVar
 
-from elea.api.callbacks import Callback, Courier, DirectSink
+from elea.api.callbacks import Callback, DirectSink
 from elea.api.channels import DEFAULT_CAPACITY, Handler
 
 __all__ = ["DefaultHandler", "FifoChannel", "RingChannel", "Sink", "into_handler"]
@@ -69,7 +69,7 @@ class RingChannel(Generic[T]):
         return self._capacity
 
 
-def into_handler(argument: object, of: str = "", *, courier: Courier | None = None) -> tuple[Sink[T], object]:
+def into_handler(argument: object, of: str = "") -> tuple[Sink[T], object]:
     """Where to push, and what the user gets as `handler`, for what they passed.
 
     ==============================  ============================  =========================
@@ -89,9 +89,9 @@ def into_handler(argument: object, of: str = "", *, courier: Courier | None = No
     if isinstance(argument, FifoChannel | RingChannel):
         return _channel(argument.capacity, isinstance(argument, RingChannel), of)
     if callable(argument):
-        return _calling(argument, courier), None
+        return _calling(argument), None
     if isinstance(argument, tuple) and len(argument) == 2 and callable(argument[0]):
-        return _calling(argument[0], courier), argument[1]
+        return _calling(argument[0]), argument[1]
     raise ValueError(
         f"invalid handler type {type(argument).__name__}: pass None, a channel, a function, "
         "or a pair of a function and what `handler` shall be"
@@ -103,7 +103,7 @@ def _channel(capacity: int, ring: bool, of: str) -> tuple[Handler[T], Handler[T]
     return channel, channel
 
 
-def _calling(function: Callable[..., object], courier: Courier | None) -> Sink[T]:
+def _calling(function: Callable[..., object]) -> Sink[T]:
     if not isinstance(function, Callback):
         return DirectSink(function)
     return DirectSink(function.callback, function.drop)

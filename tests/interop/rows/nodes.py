@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import json
+from collections.abc import Callable
 from typing import Any
 
 from tests.interop.columns import Column
@@ -52,6 +54,98 @@ def closed_session(net: Network) -> Any:
         except extra.lib.ZError:
             outcomes.append("ZError")
     return outcomes
+
+
+def outcome(lib: Any, act: Callable[[], Any]) -> str:
+    """How a call ends: which kind of error, or none."""
+    try:
+        act()
+    except lib.ZError:
+        return "ZError"
+    except Exception as error:  # noqa: BLE001 -- which one it is, is what is looked at
+        return type(error).__name__
+    return "done"
+
+
+@row("refusals")
+def refusals(net: Network) -> Any:
+    """What a session does not accept, and how it says so."""
+    session, lib = net.a.session, net.a.lib
+    undeclared = session.declare_publisher("refuse/x")
+    undeclared.undeclare()
+    subscriber = session.declare_subscriber("refuse/x")
+    subscriber.undeclare()
+    querier = session.declare_querier("refuse/x")
+    querier.undeclare()
+    token = session.liveliness().declare_token("refuse/x")
+    token.undeclare()
+    acts: dict[str, Callable[[], Any]] = {
+        **{f"put {key!r}": functools.partial(session.put, key, "v") for key in BAD_KEYS},
+        **{f"get {key!r}": functools.partial(session.get, key, timeout=0.1) for key in BAD_KEYS},
+        "subscribe": lambda: session.declare_subscriber("a//b"),
+        "publish": lambda: session.declare_publisher("a//b"),
+        "token": lambda: session.liveliness().declare_token("a//b"),
+        "put wild": lambda: session.put("refuse/**", "v"),
+        "publisher wild": lambda: session.declare_publisher("refuse/*/y").undeclare(),
+        "token wild": lambda: session.liveliness().declare_token("refuse/*").undeclare(),
+        "number as payload": lambda: session.put("refuse/x", 1),
+        "nothing as payload": lambda: session.put("refuse/x", None),
+        "list as payload": lambda: session.put("refuse/x", ["a"]),
+        "number as key": lambda: session.put(1, "v"),
+        "number as encoding": lambda: session.put("refuse/x", "v", encoding=1),
+        "text as priority": lambda: session.put("refuse/x", "v", priority="high"),
+        "number as handler": lambda: session.declare_subscriber("refuse/x", 1),
+        "negative timeout": lambda: session.get("refuse/x", timeout=-1.0),
+        "text as timeout": lambda: session.get("refuse/x", timeout="soon"),
+        "unknown option": lambda: session.put("refuse/x", "v", colour="red"),
+        "put undeclared": lambda: undeclared.put("v"),
+        "undeclare publisher twice": lambda: undeclared.undeclare(),
+        "undeclare subscriber twice": lambda: subscriber.undeclare(),
+        "undeclare querier twice": lambda: querier.undeclare(),
+        "undeclare token twice": lambda: token.undeclare(),
+        "get undeclared": lambda: querier.get(),
+        "recv undeclared": lambda: subscriber.recv(),
+        "try_recv undeclared": lambda: subscriber.try_recv(),
+        "key of undeclared": lambda: undeclared.key_expr,
+        "undeclare a plain key": lambda: session.undeclare(lib.KeyExpr("refuse/x")),
+        "unknown entry": lambda: lib.Config().insert_json5("colour", "1"),
+        "wrong entry": lambda: lib.Config().insert_json5("mode", '"boss"'),
+        "open with wrong locator": lambda: lib.open(
+            configuration(lib, {"mode": "client", "connect/endpoints": ["tcp/nowhere"]})
+        ),
+    }
+    return {name: outcome(lib, act) for name, act in acts.items()}
+
+
+BAD_KEYS = ("", "/a", "a/", "a//b", "a#b", "a?b", "a$b", "a/***", "**/**")
+
+
+@row("a query's life")
+def query_life(net: Network) -> Any:
+    """What a query still does after it is dropped."""
+    lib = net.b.lib
+    seen: list[Any] = []
+
+    def answer(query: Any) -> None:
+        query.reply("life/x", "v")
+        query.drop()
+        seen.append(
+            [
+                outcome(lib, lambda: query.reply("life/x", "late")),
+                outcome(lib, lambda: query.reply_err("late")),
+                outcome(lib, lambda: query.key_expr),
+                outcome(lib, lambda: query.parameters),
+                outcome(lib, lambda: query.payload),
+                outcome(lib, query.drop),
+            ]
+        )
+
+    handle = net.b.session.declare_queryable("life/x", answer)
+    net.settle()
+    replies = net.a.get("life/x")
+    net.settle()
+    handle.undeclare()
+    return eventually(lambda: seen, "the answer"), len(replies)
 
 
 @row("admin space", own=True)

@@ -188,15 +188,52 @@ def matching_before(net: Network) -> Any:
             return eventually(lambda: made.matching_status.matching, "a match with an old subscriber")
 
 
+@row("matching by locality")
+def matching_by_locality(net: Network) -> Any:
+    """Where a publisher or querier may go decides who matches: own ones, those elsewhere, or both."""
+    kinds = net.a.lib.Locality
+    seen = {}
+    for kind in (kinds.ANY, kinds.SESSION_LOCAL, kinds.REMOTE):
+        options = {"allowed_destination": kind}
+        with (
+            net.a.session.declare_publisher("match/own", **options) as publisher,
+            net.a.session.declare_querier("match/own", **options) as querier,
+        ):
+            with net.a.subscriber("match/own"), net.a.queryable("match/own", lambda query: None):
+                net.settle()
+                own = publisher.matching_status.matching, querier.matching_status.matching
+            with net.b.subscriber("match/own"), net.b.queryable("match/own", lambda query: None):
+                net.settle()
+                other = publisher.matching_status.matching, querier.matching_status.matching
+            seen[str(kind)] = own, other
+    return seen
+
+
 @row("matching of own subscriber")
 def own_matching(net: Network) -> Any:
-    kinds = net.a.lib.Locality
-    seen = []
-    for kind in (kinds.ANY, kinds.SESSION_LOCAL, kinds.REMOTE):
-        with (
-            net.a.session.declare_publisher("match/own", allowed_destination=kind) as made,
-            net.a.subscriber("match/own"),
-        ):
+    with net.a.session.declare_publisher("match/self") as made:
+        return matching(net, made, lambda: net.a.subscriber("match/self"))
+
+
+@row("matching of own queryable")
+def own_queryable_matching(net: Network) -> Any:
+    with net.a.session.declare_querier("match/selfq") as made:
+        return matching(net, made, lambda: net.a.queryable("match/selfq", lambda query: None))
+
+
+@row("matching with two counterparts")
+def two_counterparts(net: Network) -> Any:
+    """Only the first to come and the last to go are told."""
+    events = Inbox()
+    with net.a.session.declare_publisher("match/two") as made:
+        listener = made.declare_matching_listener(events)
+        net.settle()
+        with net.b.subscriber("match/two"):
+            with net.b.subscriber("match/*"):
+                net.settle()
             net.settle()
-            seen.append(made.matching_status.matching)
-    return seen
+            middle = made.matching_status.matching
+        heard = [events.one().matching, events.one().matching]
+        net.settle()
+        listener.undeclare()
+        return middle, heard, len(events.drain())

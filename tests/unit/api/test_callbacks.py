@@ -9,16 +9,16 @@ import threading
 import pytest
 
 from elea import handlers
-from elea.api.callbacks import Callback, Courier, DirectSink, IndirectSink
+from elea.api.callbacks import Callback, DirectSink
 from elea.api.channels import Handler
 from elea.api.sinks import Sink, into_handler
 
 zenoh = pytest.importorskip("zenoh")
 
 
-def sink_of(argument: object, courier: Courier | None = None) -> Sink[int]:
+def sink_of(argument: object) -> Sink[int]:
     sink: Sink[int]
-    sink, _ = into_handler(argument, courier=courier)
+    sink, _ = into_handler(argument)
     return sink
 
 
@@ -117,27 +117,6 @@ def test_a_direct_callback_runs_in_the_pushing_thread() -> None:
     assert sink.dropped == 0
 
 
-def test_an_indirect_callback_runs_elsewhere_in_order_and_ends_with_drop() -> None:
-    said: list[object] = []
-    threads: set[int] = set()
-
-    def hear(item: int) -> None:
-        threads.add(threading.get_ident())
-        said.append(item)
-
-    sink: IndirectSink[int] = IndirectSink(hear, lambda: said.append("end"), courier=Courier(idle=0.01))
-    sink.push(0)
-    sink.push_many(range(1, 1000))
-    sink.close()
-    sink.close()
-    sink.push(5)
-
-    assert sink.join(10)
-    assert said == [*range(1000), "end"]
-    assert threading.get_ident() not in threads
-    assert sink.dropped == 0
-
-
 def test_drop_runs_also_if_nothing_came() -> None:
     ended = threading.Event()
     sink = sink_of(Callback(print, ended.set))
@@ -158,98 +137,11 @@ def test_a_callback_that_fails_stops_nothing(caplog: pytest.LogCaptureFixture) -
     def end() -> None:
         raise RuntimeError("also")
 
-    indirect = IndirectSink(hear, end)
     with caplog.at_level(logging.ERROR, logger="elea.api"):
         direct = DirectSink(hear, end)
         direct.push(1)
         direct.push_many([1, 2])
         direct.close()
-        indirect.push_many([1, 2])
-        indirect.close()
-        assert indirect.join(10)
 
-    assert said == [2, 2]
-    assert [record.message.split()[0:2] for record in caplog.records] == [["callback", "error"]] * 5
-
-
-def test_a_slow_callback_stops_no_other() -> None:
-    courier = Courier()
-    blocked, go, heard = threading.Event(), threading.Event(), threading.Event()
-
-    def slow(_: int) -> None:
-        blocked.set()
-        go.wait(10)
-
-    first: IndirectSink[int] = IndirectSink(slow, courier=courier)
-    second: IndirectSink[int] = IndirectSink(lambda _: heard.set(), courier=courier)
-    first.push(1)
-    assert blocked.wait(10)
-    second.push(1)
-
-    assert heard.wait(10)
-    go.set()
-
-
-def test_more_callbacks_than_workers_all_get_their_turn() -> None:
-    courier = Courier(workers=2, idle=0.01)
-    heard: list[int] = []
-    sinks = [IndirectSink(heard.append, courier=courier) for _ in range(50)]
-
-    for number, sink in enumerate(sinks):
-        sink.push_many([number] * 20)
-    for sink in sinks:
-        sink.close()
-
-    assert all(sink.join(10) for sink in sinks)
-    assert sorted(heard) == [number for number in range(50) for _ in range(20)]
-
-
-def test_workers_end_when_there_is_nothing_to_do() -> None:
-    courier = Courier(idle=0.01)
-    sink: IndirectSink[int] = IndirectSink(lambda _: None, courier=courier)
-    sink.push(1)
-    sink.close()
-    assert sink.join(10)
-
-    pause = threading.Event()
-    for _ in range(1000):
-        if courier.workers == 0:
-            break
-        pause.wait(0.01)
-
-    assert courier.workers == 0
-
-
-def test_a_callback_may_close_and_join_its_own_sink() -> None:
-    joined: list[bool] = []
-
-    def hear(_: int) -> None:
-        sink.close()
-        joined.append(sink.join(10))
-
-    sink: IndirectSink[int] = IndirectSink(hear)
-    sink.push(1)
-
-    assert sink.join(10)
-    assert joined == [True]
-
-
-def test_many_producers_lose_and_mix_up_nothing() -> None:
-    said: list[tuple[int, int]] = []
-    sink: IndirectSink[tuple[int, int]] = IndirectSink(said.append, capacity=8)
-
-    def produce(me: int) -> None:
-        for number in range(500):
-            sink.push((me, number))
-
-    threads = [threading.Thread(target=produce, args=(me,)) for me in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(30)
-    sink.close()
-
-    assert sink.join(30)
-    assert len(said) == 2000
-    for me in range(4):
-        assert [number for who, number in said if who == me] == list(range(500))
+    assert said == [2]
+    assert [record.message.split()[0:2] for record in caplog.records] == [["callback", "error"]] * 3
