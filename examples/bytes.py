@@ -1,6 +1,6 @@
 """What payloads are made of: octets, text, and the serialisation of `ext`.
 
-    python examples/bytes.py
+python examples/bytes.py
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Where samples go: a function, a queue that waits, a ring that forgets, or a queue of your own.
 
-    python examples/channels.py
+python examples/channels.py
 """
 
 from __future__ import annotations

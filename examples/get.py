@@ -1,6 +1,6 @@
 """Ask a selector, print the answers.
 
-    python examples/get.py --selector "demo/example/**?unit=C" --payload "question"
+python examples/get.py --selector "demo/example/**?unit=C" --payload "question"
 """
 
 from __future__ import annotations

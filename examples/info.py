@@ -1,6 +1,6 @@
 """Which node is this, and whom is it connected to?
 
-    python examples/info.py
+python examples/info.py
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Who is alive now?
 
-    python examples/liveliness_get.py --key "group1/**"
+python examples/liveliness_get.py --key "group1/**"
 """
 
 from __future__ import annotations

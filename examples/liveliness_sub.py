@@ -1,6 +1,6 @@
 """Notice who comes and goes.
 
-    python examples/liveliness_sub.py --key "group1/**" --history
+python examples/liveliness_sub.py --key "group1/**" --history
 """
 
 from __future__ import annotations
@@ -17,14 +17,16 @@ def main() -> None:
     )
     zenoh = library(args)
 
-    with zenoh.open(configuration(zenoh, args)) as session:
-        with session.liveliness().declare_subscriber(args.key, history=args.history) as watcher:
-            say(f"watching {args.key}")
-            for number, sample in enumerate(watcher, 1):
-                verb = "came" if sample.kind == zenoh.SampleKind.PUT else "went"
-                say(f"{verb} {sample.key_expr}")
-                if number == args.count:
-                    break
+    with (
+        zenoh.open(configuration(zenoh, args)) as session,
+        session.liveliness().declare_subscriber(args.key, history=args.history) as watcher,
+    ):
+        say(f"watching {args.key}")
+        for number, sample in enumerate(watcher, 1):
+            verb = "came" if sample.kind == zenoh.SampleKind.PUT else "went"
+            say(f"{verb} {sample.key_expr}")
+            if number == args.count:
+                break
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Be alive for a while: declare a token, and end with the input or after a time.
 
-    python examples/liveliness_token.py --key group1/me
+python examples/liveliness_token.py --key group1/me
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Send to `pong.py` and wait for the echo; prints the round trip in microseconds.
 
-    python examples/pong.py &
-    python examples/ping.py --size 64 --count 1000
+python examples/pong.py &
+python examples/ping.py --size 64 --count 1000
 """
 
 from __future__ import annotations

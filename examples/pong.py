@@ -1,6 +1,6 @@
 """Send back what `ping.py` sends.
 
-    python examples/pong.py
+python examples/pong.py
 """
 
 from __future__ import annotations

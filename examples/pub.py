@@ -1,6 +1,6 @@
 """Put a numbered value on a key, again and again.
 
-    python examples/pub.py --key demo/example/pub --value "Hello"
+python examples/pub.py --key demo/example/pub --value "Hello"
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Put a value, receive it, ask for it: the shortest program that does something.
 
-    python examples/quickstart.py
+python examples/quickstart.py
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Who is out there? Ask by multicast, without opening a session.
 
-    python examples/scout.py --what "router|peer"
+python examples/scout.py --what "router|peer"
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Remember the latest value of every key in a dictionary, and answer queries from it.
 
-    python examples/storage.py --key "demo/example/**"
+python examples/storage.py --key "demo/example/**"
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Print what is put to a key expression.
 
-    python examples/sub.py --key "demo/example/**"
+python examples/sub.py --key "demo/example/**"
 """
 
 from __future__ import annotations

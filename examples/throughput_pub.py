@@ -1,6 +1,6 @@
 """Put as fast as it goes; `throughput_sub.py` counts.
 
-    python examples/throughput_pub.py --size 64
+python examples/throughput_pub.py --size 64
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Count what `throughput_pub.py` puts, and print the rate every so many.
 
-    python examples/throughput_sub.py --round 100000
+python examples/throughput_sub.py --round 100000
 """
 
 from __future__ import annotations

@@ -9,12 +9,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from elea import aio as aio
     from elea import ext as ext
     from elea import handlers as handlers
     from elea.api.answering import Queryable as Queryable
     from elea.api.cancellation import CancellationToken as CancellationToken
     from elea.api.channels import Handler as Handler
     from elea.api.config import Config as Config
+    from elea.api.events import LinkEvent as LinkEvent
+    from elea.api.events import LinkEventsListener as LinkEventsListener
+    from elea.api.events import TransportEvent as TransportEvent
+    from elea.api.events import TransportEventsListener as TransportEventsListener
     from elea.api.identity import EntityGlobalId as EntityGlobalId
     from elea.api.identity import SourceInfo as SourceInfo
     from elea.api.identity import ZenohId as ZenohId
@@ -30,6 +35,8 @@ if TYPE_CHECKING:
     from elea.api.instrumentation import TimestampStackRecord as TimestampStackRecord
     from elea.api.liveliness import Liveliness as Liveliness
     from elea.api.liveliness import LivelinessToken as LivelinessToken
+    from elea.api.logs import init_log_from_env_or as init_log_from_env_or
+    from elea.api.logs import try_init_log_from_env as try_init_log_from_env
     from elea.api.matching import MatchingListener as MatchingListener
     from elea.api.publishing import Publisher as Publisher
     from elea.api.query import Query as Query
@@ -39,6 +46,8 @@ if TYPE_CHECKING:
     from elea.api.reply import ReplyError as ReplyError
     from elea.api.reply import ReplyKeyExpr as ReplyKeyExpr
     from elea.api.sample import Sample as Sample
+    from elea.api.scouting import Scout as Scout
+    from elea.api.scouting import scout as scout
     from elea.api.session import Session as Session
     from elea.api.session import open as open
     from elea.api.sessioninfo import SessionInfo as SessionInfo
@@ -70,17 +79,20 @@ _HOMES = {
     "api.cancellation": "CancellationToken",
     "api.channels": "Handler",
     "api.config": "Config",
+    "api.events": "LinkEvent LinkEventsListener TransportEvent TransportEventsListener",
     "api.identity": "EntityGlobalId SourceInfo ZenohId",
     "api.info": "Hello Link MatchingStatus Transport",
     "api.instrumentation": "InterceptionPoint TimestampContext TimestampInstrumentation "
     "TimestampInstrumentationBuilder TimestampStack TimestampStackRecord",
     "api.liveliness": "Liveliness LivelinessToken",
+    "api.logs": "init_log_from_env_or try_init_log_from_env",
     "api.matching": "MatchingListener",
     "api.publishing": "Publisher",
     "api.query": "Query",
     "api.querying": "Querier",
     "api.reply": "QueryConsolidation Reply ReplyError ReplyKeyExpr",
     "api.sample": "Sample",
+    "api.scouting": "Scout scout",
     "api.session": "Session open",
     "api.sessioninfo": "SessionInfo",
     "api.subscribing": "Subscriber",
@@ -99,7 +111,7 @@ __all__ = ["__version__", "ext", "handlers", *sorted(_HOME)]
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("ext", "handlers"):
+    if name in ("aio", "ext", "handlers"):
         return import_module(f"elea.{name}")
     home = _HOME.get(name)
     if home is None:

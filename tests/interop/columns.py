@@ -1,7 +1,7 @@
 """Who plays what: a column of the matrix says which library is the router and which is either side.
 
-Side `a` acts (puts, asks, looks), side `b` receives, answers, is looked at. With a router both are its clients; as peers
-one of them connects to the other by a configured endpoint. The columns of eclipse-zenoh alone are the reference.
+Side `a` acts (puts, asks, looks), side `b` receives, answers, is looked at. With a router both are its clients; as
+peers one of them connects to the other by a configured endpoint. The columns of eclipse-zenoh alone are the reference.
 """
 
 from __future__ import annotations
@@ -49,6 +49,8 @@ ROUTED = [
     Column("E", "E", "E"),
 ]
 PEERS = [
-    Column(a, b, None, a_connects) for a_connects in (True, False) for a, b in (("Z", "Z"), ("E", "Z"), ("Z", "E"), ("E", "E"))
+    Column(a, b, None, a_connects)
+    for a_connects in (True, False)
+    for a, b in (("Z", "Z"), ("E", "Z"), ("Z", "E"), ("E", "E"))
 ]
 COLUMNS = [*ROUTED, *PEERS]

@@ -17,7 +17,7 @@ CELL = "interop-cell"
 
 
 class Shared:
-    """One network a column, opened when first needed; given up after a failure, so that one cell cannot fail another."""
+    """One network a column, opened when first needed; given up after a failure, so that no cell fails another."""
 
     def __init__(self) -> None:
         self._networks: dict[Column, Network] = {}
@@ -51,7 +51,7 @@ def shared() -> Iterator[Shared]:
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """Print rows × columns, and the reasons under it."""
     cells: dict[tuple[str, str], str] = {}
-    reasons: list[str] = []
+    reasons: dict[tuple[str, str, str], list[str]] = {}
     for reports in terminalreporter.stats.values():
         for report in reports:
             told = dict(getattr(report, "user_properties", ()))
@@ -62,7 +62,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
                 state, why = "FAIL", why or _last_line(report)
             cells[row, column] = state
             if why:
-                reasons.append(f"{state:7} {row} [{column}]: {why}")
+                reasons.setdefault((state, row, why), []).append(column)
     if cells:
         _print(terminalreporter, cells, reasons)
 
@@ -72,7 +72,7 @@ def _last_line(report: Any) -> str:
     return str(crash.message).splitlines()[0][:160] if crash is not None else ""
 
 
-def _print(terminal: Any, cells: dict[tuple[str, str], str], reasons: list[str]) -> None:
+def _print(terminal: Any, cells: dict[tuple[str, str], str], reasons: dict[tuple[str, str, str], list[str]]) -> None:
     width = max(len(name) for name in ROWS) + 1
     terminal.section("interop matrix: E = elea, Z = eclipse-zenoh; router:ab, a>b connects, a<b accepts")
     terminal.write_line(" " * width + " ".join(f"{column.name:>4}" for column in COLUMNS))
@@ -82,8 +82,8 @@ def _print(terminal: Any, cells: dict[tuple[str, str], str], reasons: list[str])
             terminal.write_line(name.ljust(width) + " ".join(f"{MARKS.get(state, state):>4}" for state in states))
     counts = {state: sum(found == state for found in cells.values()) for state in MARKS}
     terminal.write_line(", ".join(f"{number} {state}" for state, number in counts.items()))
-    for line in sorted(set(reasons)):
-        terminal.write_line(line)
+    for (state, row, why), columns in sorted(reasons.items()):
+        terminal.write_line(f"{state:7} {row} [{' '.join(columns)}]: {why}")
     for name, why in NOT_YET.items():
         terminal.write_line(f"not yet {name}: {why}")
 

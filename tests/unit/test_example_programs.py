@@ -255,7 +255,6 @@ def test_throughput_sub_counts_all(stages: list[Stage]) -> None:
     assert lines[-1] == "received 20000"
 
 
-@pytest.mark.xfail("session info" in NOT_YET, reason=NOT_YET.get("session info", ""))
 def test_info_names_the_router(stages: list[Stage]) -> None:
     lines = compared(stages, lambda stage: [stage.start("info").end()])
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from elea.api.settings import Settings
+from elea.api.settings import ScoutingSettings, Settings
+from elea.broker.admin import Admin
+from elea.broker.discovery import Discovery, DiscoverySettings
+from elea.broker.gossip import Rules
 from elea.broker.links import LinkSettings
 from elea.broker.runtime import Runtime
 from elea.io.tls_settings import TlsSettings
@@ -22,16 +25,40 @@ def start(settings: Settings) -> Runtime:
     """A node as `settings` describe it, listening and connected."""
     node_id = settings.id or NodeId.random(random.SystemRandom())
     runtime = Runtime(node_id.data, settings.role, _links(settings, node_id), timestamping=settings.timestamping)
+    admin = settings.admin
+    Admin(runtime.node, runtime.links, enabled=admin.enabled, read=admin.read, metadata=settings.metadata)
     try:
         runtime.listen(settings.listen.locators if settings.role is not Role.CLIENT else ())
+        discovery = runtime.discovery = Discovery(runtime.node, runtime.links, _discovery(settings.scouting, settings))
+        discovery.start()
         connect = settings.connect
         runtime.connect(connect.locators, timeout=connect.timeout, must=connect.exit_on_failure)
-        if settings.role is not Role.CLIENT and connect.locators:
-            runtime.wait_for_greetings(settings.scouting.delay)
+        if settings.role is not Role.CLIENT:
+            discovery.wait(expected=bool(connect.locators))
+        elif not connect.locators:
+            discovery.find_one()
     except BaseException:
         runtime.close()
         raise
     return runtime
+
+
+def _discovery(scouting: ScoutingSettings, settings: Settings) -> DiscoverySettings:
+    multicast, gossip = scouting.multicast, scouting.gossip
+    rules = Rules(gossip.target, gossip.autoconnect, gossip.greater_zid, gossip.multihop)
+    return DiscoverySettings(
+        timeout=scouting.timeout,
+        delay=scouting.delay,
+        group=multicast.address if multicast.enabled else None,
+        interface=multicast.interface,
+        ttl=multicast.ttl,
+        answers=multicast.listen,
+        autoconnect=multicast.autoconnect,
+        greater=multicast.greater_zid,
+        gossip=rules if gossip.enabled else None,
+        wait_connected=settings.wait_connected,
+        wait_declared=settings.wait_declared,
+    )
 
 
 def _links(settings: Settings, node_id: NodeId) -> LinkSettings:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from elea.api.events import LinkEventsListener, TransportEventsListener, link_of, transport_of
 from elea.api.identity import ZenohId
+from elea.api.info import Link, Transport
 from elea.model.qos import Role
 
 if TYPE_CHECKING:
@@ -30,6 +32,30 @@ class SessionInfo:
     def peers_zid(self) -> list[ZenohId]:
         """The peers it is connected to."""
         return self._neighbours(Role.PEER)
+
+    def transports(self) -> list[Transport]:
+        """The sessions that are open."""
+        found = map(transport_of, list(self._session._runtime.links.connections))
+        return [transport for transport in found if transport is not None]
+
+    def links(self) -> list[Link]:
+        """The links that are open."""
+        found = map(link_of, list(self._session._runtime.links.connections))
+        return [link for link in found if link is not None]
+
+    def declare_transport_events_listener(
+        self, handler: Any = None, *, history: bool | None = None
+    ) -> TransportEventsListener[Any]:
+        """Be told when sessions open and end; with `history`, also of those that are open."""
+        self._session._check()
+        return TransportEventsListener(self._session, handler, "TransportEvent", history=bool(history))
+
+    def declare_link_events_listener(
+        self, handler: Any = None, *, history: bool | None = None
+    ) -> LinkEventsListener[Any]:
+        """Be told when links are added and removed; with `history`, also of those that are there."""
+        self._session._check()
+        return LinkEventsListener(self._session, handler, "LinkEvent", history=bool(history))
 
     def dropped(self) -> dict[str, int]:
         """Messages lost on the way out, by reason, over all links. Not part of eclipse-zenoh's API."""

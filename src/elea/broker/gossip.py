@@ -112,7 +112,6 @@ class Gossip:
         """A session with a node begins: what to say, before anything else is said to it."""
         if not self.takes_part(role):
             return []
-        is_new = node_id not in self._nodes
         known = self._know(node_id, role)
         if known is None:
             return []
@@ -120,9 +119,9 @@ class Gossip:
         self._neighbours[node_id] = _Neighbour(known)
         said = [Said(node_id, LinkStates(tuple(self._introduction(known))))]
         if self._role is Role.PEER:
-            # A router is told who our neighbours are; among peers links mean nothing.
-            more = (_named(known),) if is_new else ()
-            update = LinkStates((*more, self._self(Role.ROUTER, named=False)))
+            # A router is told who our neighbours are; among peers links mean nothing. It may not know our number of
+            # this one yet: if we heard of it from others we kept that to ourselves.
+            update = LinkStates((_named(known), self._self(Role.ROUTER, named=False)))
             said += [Said(other, update) for other in self._others(node_id) if self._is_router(other)]
         return said
 

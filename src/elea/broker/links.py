@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
+from elea.broker.claims import Claims
 from elea.broker.node import Node
 from elea.broker.zenoh1 import Zenoh1Session
 from elea.io.dial import AnyLink, Listener, connect, listen
@@ -17,7 +18,8 @@ from elea.io.reading import BatchReader
 from elea.io.sending import Outbox
 from elea.io.timers import Timer, monotonic
 from elea.io.tls_settings import TlsSettings
-from elea.model.errors import EleaError, OperationTimeout, ProtocolError, SessionClosed, SessionError
+from elea.model.errors import EleaError, OperationTimeout, ProtocolError, SessionClosed, SessionError, SessionRefused
+from elea.model.node_id import NodeId
 from elea.model.qos import Role
 from elea.protocol.zenoh1.backoff import Backoff
 from elea.protocol.zenoh1.keeping import lease_ends, next_keep_alive
@@ -58,6 +60,7 @@ class Connection:
         self.links = links
         self.link = link
         self.session: Zenoh1Session | None = None
+        self.peer_id = b""  # known before the session is
         self.error: EleaError | None = None
         self.ready = threading.Event()
         self.ended = threading.Event()
@@ -108,6 +111,7 @@ class Connection:
             self.end(SessionClosed(text=f"internal error: {error!r}"))
         finally:
             node.readers.discard(threading.get_ident())
+            node.deliver_soon()  # what the end of this link meant to others
 
     def take_over(self) -> None:
         """The reading thread is held up by a handler: another one reads on."""
@@ -127,6 +131,8 @@ class Connection:
             agreement = self._machine.receive(batch, monotonic())
             if agreement is not None:
                 self._open(agreement)
+            elif isinstance(self._machine, Initiator):
+                self._recognise(self._machine)
             self._say()
             if agreement is not None:
                 self._opened()
@@ -136,6 +142,15 @@ class Connection:
             self.end(SessionClosed(text="the other node closed the session"))
 
     # -- the handshake ------------------------------------------------------------------------------------------------
+
+    def _recognise(self, machine: Initiator) -> None:
+        """INIT_ACK says whom we have connected to; this may be somebody we know, or ourselves."""
+        self.peer_id = NodeId(machine._ack.zid).data
+        reason = self.links.recognised(self)
+        if reason is not None:
+            machine.to_send(monotonic())  # not our OPEN_SYN: the link ends here
+            why = CloseReason.describe(reason)
+            raise SessionRefused(reason, f"node {NodeId(self.peer_id)} needs no further session: {why}")
 
     def _say(self) -> None:
         for batch in self._machine.to_send(monotonic()):
@@ -249,8 +264,11 @@ class Links:
         self.listeners: list[Listener] = []
         self.connections: set[Connection] = set()
         self.on_left: Callable[[Connection], None] | None = None
+        self.listeners_of_events: list[Callable[[Connection, bool], None]] = []
         self.refused = 0
+        self.on_joining: Callable[[Zenoh1Session], None] | None = None
         self._opening: set[Connection] = set()
+        self._claims: Claims[Connection] = Claims(node.node_id)
         self._lock = threading.Lock()
         self._closed = False
         self._cookie_key = os.urandom(32)
@@ -261,7 +279,7 @@ class Links:
         return replace(offer, batch_size=min(offer.batch_size, link.mtu))
 
     def connect(self, locator: str, *, timeout: float | None = None) -> Connection:
-        """Open a session with the node at `locator`; returns when both sides agree.
+        """Open a session with the node at `locator`; returns when both sides agree, or with the session there is.
 
         Raises:
             LinkError, SessionError, ProtocolError: why it could not be opened.
@@ -273,6 +291,9 @@ class Links:
         if not connection.ready.wait(wait + 1.0):
             connection.end(OperationTimeout(f"no session with {locator} within {wait} s"))
         if connection.session is None or connection.ended.is_set():
+            other = self.session_with(connection.peer_id)
+            if other is not None:
+                return other
             error = connection.error or SessionError(f"no session with {locator}")
             raise error
         return connection
@@ -282,6 +303,12 @@ class Links:
         listener = listen(locator, tls=self.settings.tls, on_link=self._accept)
         self.listeners.append(listener)
         return listener
+
+    def session_with(self, node_id: bytes) -> Connection | None:
+        """The connection that holds the session with a node."""
+        with self._lock:
+            found = self._claims.holder(node_id)
+        return None if found is None or found.session is None or found.ended.is_set() else found
 
     def locators(self) -> list[str]:
         """Where this node can be reached."""
@@ -306,24 +333,33 @@ class Links:
             cookie_key=self._cookie_key,
             random=random.SystemRandom(),
             users=self.settings.users,
-            accept=self._admit,
+            accept=lambda node_id, role: self._admit(connection, node_id),
             timeout=self.settings.accept_timeout,
         )
+        connection = Connection(self, link, acceptor)
         try:
-            self._start(Connection(self, link, acceptor))
+            self._start(connection)
         except (LinkError, ProtocolError) as error:
             _log.info("link refused: link=%s problem=%s", link.remote, error)
             link.close()
 
-    def _admit(self, node_id: bytes, role: Role) -> int | None:
+    def _admit(self, connection: Connection, node_id: bytes) -> int | None:
         with self._lock:
-            if any(c.session is not None and c.session.node_id == node_id for c in self.connections):
-                self.refused += 1
-                return CloseReason.MAX_LINKS
             if len(self.connections) >= self.settings.max_sessions:
                 self.refused += 1
                 return CloseReason.INVALID
+            if not self._claims.accept(node_id, connection):
+                self.refused += 1
+                return CloseReason.MAX_LINKS
+            connection.peer_id = node_id
         return None
+
+    def recognised(self, connection: Connection) -> int | None:
+        """A connection of ours knows whom it reaches; the reason why it should not go on, if there is one."""
+        if connection.peer_id == self.node.node_id:
+            return CloseReason.CONNECTION_TO_SELF
+        with self._lock:
+            return None if self._claims.begin(connection.peer_id, connection) else CloseReason.MAX_LINKS
 
     def _start(self, connection: Connection) -> None:
         with self._lock:
@@ -340,18 +376,28 @@ class Links:
         assert session is not None
         with self._lock:
             self._opening.discard(connection)
+            other = self._claims.confirm(session.node_id, connection)
             self.connections.add(connection)
+        if other is not None:
+            other.end(SessionClosed(CloseReason.MAX_LINKS, "both nodes connected at once, another link was kept"))
         with self.node.lock:
+            if connection.ended.is_set():
+                return
+            if self.on_joining is not None:
+                self.on_joining(session)
             self.node.space.add_face(session)
         self.node.settle()
         _log.info(
             "session opened: node=%s role=%s link=%s", session.node_id.hex(), session.role.name, connection.link.remote
         )
+        for listener in list(self.listeners_of_events):
+            listener(connection, True)
 
     def left(self, connection: Connection) -> None:
         """A link has ended, before or after its session began."""
         with self._lock:
             self._opening.discard(connection)
+            self._claims.release(connection.peer_id, connection)
             was_open = connection in self.connections
             self.node.watch.discard(connection)
             self.connections.discard(connection)
@@ -360,5 +406,7 @@ class Links:
                 self.node.space.remove_face(connection.session, monotonic())
             self.node.settle()
             _log.info("session ended: node=%s reason=%s", connection.session.node_id.hex(), connection.error)
+            for listener in list(self.listeners_of_events):
+                listener(connection, False)
         if was_open and self.on_left is not None:
             self.on_left(connection)

@@ -10,6 +10,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from elea.broker.delivery import Round, Watch
 from elea.broker.own import OwnSession
@@ -21,8 +22,11 @@ from elea.model.qos import Role
 from elea.model.timestamp import Hlc
 from elea.space.face import Control, Face
 from elea.space.space import Space
-from elea.wire.zenoh1.messages import Encoding, Err
+from elea.wire.zenoh1.messages import Encoding, Err, Oam
 from elea.wire.zenoh1.samples import Pushed
+
+if TYPE_CHECKING:
+    from elea.broker.zenoh1 import Zenoh1Session
 
 __all__ = ["Node"]
 
@@ -49,6 +53,8 @@ class Node:
         self.numbers = Numbers()
         self.clock = Hlc(NodeId(node_id))
         self.stamper = Stamper(self.clock) if timestamping else None
+        self.on_oam: Callable[[Zenoh1Session, Oam], None] | None = None
+        """Told what neighbours say besides data, queries and declarations."""
         self.own = OwnSession(self)
         self._later: deque[Callable[[], None]] = deque()
         self._due = float("inf")

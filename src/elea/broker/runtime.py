@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from elea.broker.links import Connection, Links, LinkSettings
 from elea.broker.node import Node
@@ -13,12 +14,12 @@ from elea.io.timers import Keeper, monotonic
 from elea.model.errors import EleaError, SessionError
 from elea.model.qos import Role
 
+if TYPE_CHECKING:
+    from elea.broker.discovery import Discovery
+
 __all__ = ["Runtime"]
 
 _log = logging.getLogger("elea.broker")
-
-GREETING_SECONDS = 0.5
-"""How long opening waits for the declarations of peers and routers (`scouting.delay`)."""
 
 
 class Runtime:
@@ -29,6 +30,7 @@ class Runtime:
         self.node = Node(node_id, role, self.keeper, timestamping=timestamping)
         self.links = Links(self.node, settings)
         self.links.on_left = self._left
+        self.discovery: Discovery | None = None
         self._wanted: dict[str, Connection | None] = {}
         self._closed = False
         self._stopping = threading.Event()
@@ -74,6 +76,8 @@ class Runtime:
 
     def _left(self, connection: Connection) -> None:
         """A link is lost: if we wanted it, we want it back."""
+        if self.discovery is not None:
+            self.discovery.left(connection)
         for locator, wanted in list(self._wanted.items()):
             if wanted is connection and not self._closed:
                 self._wanted[locator] = None
@@ -95,16 +99,6 @@ class Runtime:
                 if self._stopping.wait(pause):
                     return
 
-    def wait_for_greetings(self, seconds: float = GREETING_SECONDS) -> None:
-        """Wait until the peers we are connected to have told what they have."""
-        deadline = monotonic() + seconds
-        while monotonic() < deadline:
-            with self.node.lock:
-                faces = [c.session for c in self.links.connections if c.session is not None]
-                if all(self.node.space.greeted(face) for face in faces):
-                    return
-            threading.Event().wait(0.002)
-
     def close(self) -> None:
         """End everything; returns soon, whatever the others do."""
         with self._lock:
@@ -112,6 +106,8 @@ class Runtime:
                 return
             self._closed = True
         self._stopping.set()
+        if self.discovery is not None:
+            self.discovery.close()
         self.links.close()
         self.node.watch.close()
         self.node.round.close()

@@ -65,6 +65,12 @@ class Zenoh1Session:
             conduit = (message.qos & 7) << 1 | 1
         self.outbox.offer(conduit, (bytes(out), b""), len(out), droppable=False)
 
+    def say(self, message: m.NetworkMessage) -> None:
+        """Queue a message that is none of the space's."""
+        out = bytearray()
+        write_network_message(out, message)
+        self.outbox.offer(CONTROL_CONDUIT, (bytes(out), b""), len(out), droppable=False)
+
     def forward(self, route: Route, parts: tuple[bytes, ...], size: int, qos: int, reliable: bool) -> None:
         """Queue rewritten samples; what does not fit is dropped and counted by the outbox."""
         self.tell(route.outgoing.number, route.key)
@@ -134,6 +140,10 @@ class Zenoh1Session:
     def _message(self, message: m.NetworkMessage, reliable: bool) -> None:
         if isinstance(message, m.Push):
             self._push(message, reliable)
+            return
+        if isinstance(message, m.Oam):
+            if self.node.on_oam is not None:
+                self.node.on_oam(self, message)
             return
         try:
             control = from_wire(message, self.keys)

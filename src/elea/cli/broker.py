@@ -27,6 +27,8 @@ PERMISSIONS: Final = {"r": (True, False), "w": (False, True), "rw": (True, True)
 
 PAIR: Final = re.compile(r"(\w+)=(.*?)(?=\s\w+=|$)", re.DOTALL)
 
+MAX_IDS: Final = 10_000
+
 COLOURS: Final = {logging.INFO: "green", logging.WARNING: "yellow", logging.ERROR: "red"}
 
 EPILOG: Final = """\
@@ -58,8 +60,8 @@ def run(args: argparse.Namespace) -> int:
     with connection.stoppable():
         log = _Log(out, quiet=args.quiet)
         with log, connection.open_session(config) as session:
-            log.session = session
             _announce(session, out)
+            log.begin(session)
             threading.Event().wait()
     out.form({"event": "stopped"})
     out.line("stopped")
@@ -114,11 +116,12 @@ class _Log(logging.Handler):
 
     def __init__(self, out: Output, *, quiet: bool) -> None:
         super().__init__(logging.WARNING if quiet else logging.INFO)
-        self.session: Session | None = None
+        self._session: Session | None = None
+        self._early: list[logging.LogRecord] = []
         self._out = out
         self._logger = logging.getLogger("elea")
         self._before = self._logger.level, self._logger.propagate
-        self._names: dict[str, str] = {}
+        self._ids: dict[str, str] = {}
 
     def __enter__(self) -> None:
         self._logger.setLevel(self.level)
@@ -130,7 +133,21 @@ class _Log(logging.Handler):
         self._logger.setLevel(self._before[0])
         self._logger.propagate = self._before[1]
 
+    def begin(self, session: Session) -> None:
+        """Print from now on, and first what came before the broker could say where it listens."""
+        self.acquire()
+        try:
+            self._session = session
+            for record in self._early:
+                self.emit(record)
+            self._early.clear()
+        finally:
+            self.release()
+
     def emit(self, record: logging.LogRecord) -> None:
+        if self._session is None:
+            self._early.append(record)
+            return
         try:
             self._show(record)
         except (OSError, ValueError):  # nobody reads us any more; the broker goes on
@@ -139,7 +156,7 @@ class _Log(logging.Handler):
     def _show(self, record: logging.LogRecord) -> None:
         event = event_of(record.getMessage())
         if "node" in event:
-            event["node"] = self._name(str(event["node"]))
+            event["node"] = self._written(str(event["node"]))
         if self._out.json:
             self._out.form({"level": record.levelname.lower(), **event})
             return
@@ -148,15 +165,14 @@ class _Log(logging.Handler):
         pairs = "  ".join(f"{paint(name, 'dim')} {safe(str(value))}" for name, value in event.items())
         self._out.line(f"{paint(clock_text(), 'dim')}  {head}  {pairs}".rstrip())
 
-    def _name(self, octets: str) -> str:
+    def _written(self, octets: str) -> str:
         """The identifier as it is written elsewhere; the log has its octets in the order of the wire."""
         from elea.api.identity import ZenohId
 
-        if self.session is not None:
-            for one in list(self.session._runtime.links.connections):
+        if self._session is not None and octets not in self._ids:
+            for one in list(self._session._runtime.links.connections):
                 if one.session is not None:
-                    self._names[one.session.node_id.hex()] = str(ZenohId(one.session.node_id))
-        name = self._names.get(octets, octets)
-        if len(self._names) > 10_000:
-            self._names.clear()
-        return name
+                    self._ids[one.session.node_id.hex()] = str(ZenohId(one.session.node_id))
+        if len(self._ids) > MAX_IDS:
+            self._ids.clear()
+        return self._ids.get(octets, octets)

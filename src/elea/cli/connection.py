@@ -303,11 +303,12 @@ def stoppable() -> Iterator[None]:
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
 
-    main = threading.current_thread() is threading.main_thread()
-    before = signal.signal(signal.SIGTERM, stop) if main else None
+    # Also where a shell has made us ignore Ctrl-C, as it does with what runs in the background of a script.
+    caught = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
+    before = [signal.signal(one, stop) for one in caught]
     try:
         with contextlib.suppress(KeyboardInterrupt):
             yield
     finally:
-        if main:
-            signal.signal(signal.SIGTERM, before)
+        for one, handler in zip(caught, before, strict=True):
+            signal.signal(one, handler)

@@ -95,9 +95,11 @@ class Conversation:
 
     def _early(self, packet: Any) -> Iterator[tuple[str, Json, int, int]]:
         for message in packet.messages:
-            form = self._dialect.to_json("message", message)
-            inner = _parts(form)[-1]
-            yield str(inner.get("kind", "?")), form, self._size("message", message), 0
+            alone = packet._replace(messages=(message,))
+            whole = self._dialect.to_json("packet", alone)
+            forms = whole.get("messages") if isinstance(whole, dict) else None
+            form = forms[0] if isinstance(forms, list) else whole
+            yield str(_parts(form)[-1].get("kind", "?")), form, self._size("packet", alone), 0
 
     def _zenoh1(self, side: int, batch: Any) -> Iterator[tuple[str, Json, int, int]]:
         from elea.wire.zenoh1 import messages as m

@@ -150,8 +150,10 @@ class _Proxy:
         try:
             while count := source.receive_into(buffer):  # type: ignore[union-attr]
                 data = bytes(buffer[:count])
-                target.send(data)
+                # Shown first: an answer can then not be shown before what it answers, and the handshake, which
+                # decides how what follows is read, is known in time.
                 self._show(number, side, talk, data)
+                target.send(data)
             self._show(number, side, talk, None)
         except LinkError:
             pass  # One of the two is gone, which ends the other as well.
@@ -170,7 +172,6 @@ class _Proxy:
             self._out.note(f"{clock_text()}  #{number}  {event}  {text}")
 
     def _show(self, number: int, side: int, talk: Conversation, data: bytes | None) -> None:
-        # The handshake of one side decides how the other is read: one message after the other.
         with self._lock:
             for seen in talk.end(side) if data is None else talk.feed(side, data):
                 if self.enough.is_set():

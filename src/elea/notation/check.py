@@ -325,7 +325,7 @@ class _Checker:
 
     def option(self, option: s.Option, seen: dict[str, s.Type]) -> None:
         condition = option.condition
-        if isinstance(condition, s.Ref) and condition.name in seen:
+        if isinstance(condition, s.Ref) and (condition.name in seen or condition.name not in self.definitions.types):
             self._flag_member(condition.name, condition.at, seen)
             return
         flag = self.definitions.resolve(condition)

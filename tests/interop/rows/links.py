@@ -57,7 +57,7 @@ def refused(column: Column, hub: Mapping[str, Any], leaf: Mapping[str, Any], sch
     try:
         net = Network(column, scheme=scheme, hub=hub, leaf={**leaf, **once})
     except Exception as error:  # noqa: BLE001 -- which of the two libraries' errors it is, is what is looked at
-        return type(error).__name__ == "ZError" or any(c.__name__ == "ZError" for c in type(error).__mro__)
+        return "ZError" if any(kind.__name__ == "ZError" for kind in type(error).__mro__) else type(error).__name__
     net.close()
     return "let in"
 
@@ -139,7 +139,7 @@ def tls(column: Column) -> Any:
 
 @row("tls, unknown authority", own=True)
 def tls_unknown(column: Column) -> Any:
-    return refused(column, server(), trusting("other"), "tls/localhost:")
+    return [refused(column, server(), trusting(who), "tls/localhost:") for who in ("other", "root")]
 
 
 @row("mutual tls", own=True)
@@ -149,7 +149,7 @@ def mutual_tls(column: Column) -> Any:
 
 @row("mutual tls, stranger", own=True)
 def mutual_stranger(column: Column) -> Any:
-    return refused(column, mutual(), trusting(who="stranger"), "tls/localhost:")
+    return [refused(column, mutual(), trusting(who=who), "tls/localhost:") for who in ("stranger", "client")]
 
 
 @contextlib.contextmanager
@@ -176,7 +176,7 @@ def usrpwd(column: Column) -> Any:
 @row("usrpwd wrong password", own=True)
 def wrong_password(column: Column) -> Any:
     with users() as hub:
-        return refused(column, hub, login("alice", "land"))
+        return [refused(column, hub, login("alice", password)) for password in ("land", "wonder")]
 
 
 @row("usrpwd unknown user", own=True)

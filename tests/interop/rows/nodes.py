@@ -186,7 +186,7 @@ def scout(column: Column) -> Any:
         lib = __import__({"E": "elea", "Z": "zenoh"}[column.a])
         heard = Inbox()
         with lib.scout(heard, what=role, config=configuration(lib, place)):
-            hello = heard.one()
+            hello = heard.one(2.0)
         return str(hello.whatami), str(hello.zid) == str(found.session.zid()), len(hello.locators)
     finally:
         found.close()
@@ -201,14 +201,15 @@ def scouted(column: Column) -> Any:
     try:
         if column.router is not None:
             nodes.append(Side("router", column.router, {"mode": "router", **listening, **place}))
-            nodes += [Side(n, x, {"mode": "client", **place}) for n, x in (("b", column.b), ("a", column.a))]
-        else:
             nodes += [
-                Side(n, x, {"mode": "peer", **listening, **place}) for n, x in (("b", column.b), ("a", column.a))
+                Side(n, x, {"mode": "client", "scouting/timeout": 1000, **place})
+                for n, x in (("b", column.b), ("a", column.a))
             ]
+        else:
+            nodes += [Side(n, x, {"mode": "peer", **listening, **place}) for n, x in (("b", column.b), ("a", column.a))]
         b, a = nodes[-2:]
         with b.subscriber("scouted/x") as got, a.session.declare_publisher("scouted/x") as publisher:
-            eventually(lambda: publisher.matching_status.matching, "the two to find each other")
+            eventually(lambda: publisher.matching_status.matching, "the two to find each other", 2.0)
             publisher.put("hello")
             return got.one().payload.to_string()
     finally:

@@ -378,7 +378,11 @@ def querier(net: Network) -> Any:
     with net.b.queryable("querier/x", answer), net.a.session.declare_querier("querier/x", timeout=3.0) as made:
         net.settle()
 
-        replies = [*made.get(), *made.get(parameters="n=1"), *made.get(parameters={"n": "2"}, payload="p", attachment="t")]
+        replies = [
+            *made.get(),
+            *made.get(parameters="n=1"),
+            *made.get(parameters={"n": "2"}, payload="p", attachment="t"),
+        ]
         replies += made.get(encoding=lib.Encoding.TEXT_PLAIN)
 
         facts = (str(made.key_expr), str(made.accept_replies), made.matching_status.matching)
@@ -463,6 +467,8 @@ def own_queryable(net: Network) -> Any:
         net.settle()
 
         kinds = net.a.lib.Locality
-        found = [net.a.get("own/x", allowed_destination=kind) for kind in (kinds.ANY, kinds.SESSION_LOCAL, kinds.REMOTE)]
+        found = [
+            net.a.get("own/x", allowed_destination=kind) for kind in (kinds.ANY, kinds.SESSION_LOCAL, kinds.REMOTE)
+        ]
 
         return [[net.reply(reply) for reply in replies] for replies in found]

@@ -197,7 +197,10 @@ def many_fragments(net: Network) -> Any:
 
 @row("best effort 200 kB")
 def best_effort_fragments(net: Network) -> Any:
-    options = {"reliability": net.a.lib.Reliability.BEST_EFFORT, "congestion_control": net.a.lib.CongestionControl.BLOCK}
+    options = {
+        "reliability": net.a.lib.Reliability.BEST_EFFORT,
+        "congestion_control": net.a.lib.CongestionControl.BLOCK,
+    }
     with net.b.subscriber("beste/x") as got, net.a.session.declare_publisher("beste/x", **options) as made:
         net.settle()
 

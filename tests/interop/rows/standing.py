@@ -134,8 +134,7 @@ def own_token(net: Network) -> Any:
             born = got.one()
             net.settle()
         # The reference itself tells of the birth twice at times: from here and through the router.
-        births = {told(born), *map(told, got.until(lambda s: str(s.kind) == "SampleKind.DELETE"))}
-        return births
+        return {told(born), *map(told, got.until(lambda s: str(s.kind) == "SampleKind.DELETE"))}
 
 
 def matching(net: Network, made: Any, appear: Any) -> Any:

@@ -1,0 +1,221 @@
+"""`Session` for asyncio: the threaded one, awaited."""
+
+from __future__ import annotations
+
+import asyncio
+import weakref
+from functools import partial
+from types import TracebackType
+from typing import Any, Final, Self
+
+from elea.aio.answering import Queryable
+from elea.aio.calling import in_thread, twin
+from elea.aio.handle import Pending
+from elea.aio.inbox import DEFAULT_CAPACITY, Caller, Overflow
+from elea.aio.info import SessionInfo
+from elea.aio.liveliness import Liveliness
+from elea.aio.publishing import Publisher, Turns, is_full
+from elea.aio.querying import Querier, ask
+from elea.aio.subscribing import Subscriber
+from elea.api import session as threaded
+from elea.api.callbacks import Callback
+from elea.api.cancellation import CancellationToken
+from elea.api.config import Config
+from elea.api.identity import EntityGlobalId, ZenohId
+from elea.api.timestamp import Timestamp
+from elea.model.keyexpr import KeyExpr
+from elea.model.qos import Locality, Priority
+from elea.model.selector import Selector
+
+__all__ = ["Session", "open"]
+
+CLOSING_SECONDS: Final = 1.0
+"""How long a closing session waits for functions that still have items to be called with."""
+
+
+class Session:
+    """Puts, deletes, asks, and declares what receives and answers. Use it in the loop that opened it.
+
+    Options are those of `elea.Session`; what receives also takes `capacity` and `overflow` (elea.aio.inbox).
+    """
+
+    def __init__(self, inner: threaded.Session) -> None:
+        self._inner = inner
+        self._turns = Turns()
+        self._callers: weakref.WeakSet[Caller[Any]] = weakref.WeakSet()
+
+    # -- the session itself
+
+    @property
+    def id(self) -> EntityGlobalId:
+        """The identifier of the session as an entity."""
+        return self._inner.id
+
+    @property
+    def info(self) -> SessionInfo:
+        """Whom this session is connected to, and what it has dropped."""
+        return SessionInfo(self)
+
+    def zid(self) -> ZenohId:
+        """The identifier of this node."""
+        return self._inner.zid()
+
+    def is_closed(self) -> bool:
+        """Whether `close` has been called."""
+        return self._inner.is_closed()
+
+    def new_timestamp(self) -> Timestamp:
+        """A timestamp of now, above all this session has given."""
+        return self._inner.new_timestamp()
+
+    async def close(self) -> None:
+        """End the session and everything declared through it; returns soon, whatever others do."""
+        # Whatever happens to the caller's task meanwhile, the closing goes on in its thread.
+        await in_thread(self._inner.close)
+        callers = list(self._callers)
+        await asyncio.gather(*(caller.settle(CLOSING_SECONDS) for caller in callers))
+        for caller in callers:
+            caller.cancel()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def declare_keyexpr(self, key_expr: KeyExpr | str) -> KeyExpr:
+        """A key expression to use again and again."""
+        return self._inner.declare_keyexpr(key_expr)
+
+    async def undeclare(self, obj: KeyExpr) -> None:
+        """Undeclare a key expression."""
+        self._inner.undeclare(obj)
+
+    # -- samples
+
+    @twin(threaded.Session.put)
+    async def put(self, key_expr: Any, payload: Any, **options: Any) -> None:
+        if self._full(key_expr, **options):
+            await in_thread(partial(self._inner.put, key_expr, payload, **options))
+            return
+        self._inner.put(key_expr, payload, **options)
+        if self._turns.due():
+            await asyncio.sleep(0)
+
+    @twin(threaded.Session.delete)
+    async def delete(self, key_expr: Any, **options: Any) -> None:
+        if self._full(key_expr, **options):
+            await in_thread(partial(self._inner.delete, key_expr, **options))
+            return
+        self._inner.delete(key_expr, **options)
+        if self._turns.due():
+            await asyncio.sleep(0)
+
+    def declare_publisher(self, key_expr: KeyExpr | str, **options: Any) -> Pending[Publisher]:
+        """Declare that this session will put to a key, again and again; options as in `elea.Session`."""
+
+        async def begin() -> Publisher:
+            return Publisher(self, self._inner.declare_publisher(key_expr, **options))
+
+        return Pending(begin())
+
+    def declare_subscriber(
+        self,
+        key_expr: KeyExpr | str,
+        handler: Any = None,
+        *,
+        allowed_origin: Locality | None = None,
+        capacity: int = DEFAULT_CAPACITY,
+        overflow: Overflow = "block",
+    ) -> Pending[Subscriber]:
+        """Receive what is put to a key expression."""
+
+        async def begin() -> Subscriber:
+            declare = partial(self._inner.declare_subscriber, key_expr, allowed_origin=allowed_origin)
+            return Subscriber(self, declare, handler, "Sample", capacity=capacity, overflow=overflow)
+
+        return Pending(begin())
+
+    # -- queries
+
+    async def get(
+        self,
+        selector: Selector | KeyExpr | str,
+        handler: Any = None,
+        *,
+        cancellation_token: CancellationToken | None = None,
+        capacity: int = DEFAULT_CAPACITY,
+        overflow: Overflow = "block",
+        **options: Any,
+    ) -> Any:
+        """Ask for what a selector names; options as in `elea.Session.get`.
+
+        Returns `Replies`, unless a function takes them::
+
+            async for reply in await session.get("home/**"):
+                print(reply.ok)
+        """
+
+        def send(callback: Callback[Any], token: CancellationToken) -> object:
+            return self._inner.get(selector, callback, cancellation_token=token, **options)
+
+        return ask(self, send, handler, cancellation_token, capacity=capacity, overflow=overflow)
+
+    def declare_querier(self, key_expr: KeyExpr | str, **options: Any) -> Pending[Querier]:
+        """Declare that this session will ask about a key expression, again and again; options as in `elea.Session`."""
+
+        async def begin() -> Querier:
+            return Querier(self, self._inner.declare_querier(key_expr, **options))
+
+        return Pending(begin())
+
+    def declare_queryable(
+        self,
+        key_expr: KeyExpr | str,
+        handler: Any = None,
+        *,
+        complete: bool | None = None,
+        allowed_origin: Locality | None = None,
+        capacity: int = DEFAULT_CAPACITY,
+        overflow: Overflow = "block",
+    ) -> Pending[Queryable]:
+        """Answer queries on a key expression; `complete` says that nobody else need be asked."""
+
+        async def begin() -> Queryable:
+            declare = partial(self._inner.declare_queryable, key_expr, complete=complete, allowed_origin=allowed_origin)
+            return Queryable(self, declare, handler, "Query", capacity=capacity, overflow=overflow)
+
+        return Pending(begin())
+
+    def liveliness(self) -> Liveliness:
+        """Tokens of this session, and those of others."""
+        return Liveliness(self)
+
+    def _full(
+        self,
+        key_expr: KeyExpr | str,
+        *,
+        priority: Priority | None = None,
+        allowed_destination: Locality | None = None,
+        **others: object,
+    ) -> bool:
+        outlet = self._inner._outlet(key_expr, allowed_destination)
+        if outlet.generation != self._inner._node.generation:
+            outlet.refresh()
+        return is_full(outlet, (Priority.DATA if priority is None else priority) << 1 | 1)
+
+
+def open(config: Config | None = None, *, timestamp_callback: Any = None) -> Pending[Session]:
+    """Open a session: `session = await open(config)`, or `async with open(config) as session`.
+
+    Raises:
+        ConfigError, SessionError, LinkError: what is wrong, and what to do about it.
+    """
+
+    async def begin() -> Session:
+        opened = partial(threaded.open, config, timestamp_callback=timestamp_callback)
+        return Session(await in_thread(opened, unwanted=threaded.Session.close))
+
+    return Pending(begin())

@@ -1,0 +1,93 @@
+"""Rewriting and stamping runs of samples: the result must be what the generated codec reads."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from elea.broker.relay import Numbers, OutgoingKey, Stamper
+from elea.model.node_id import NodeId
+from elea.model.timestamp import Hlc, ntp64_from_ns
+from elea.wire.zenoh1 import messages as m
+from elea.wire.zenoh1.codec import read_network_message
+from elea.wire.zenoh1.samples import Pushed, split_body
+
+NOW = 1_700_000_000_000_000_000
+OWN = NodeId(b"\xe1\xea")
+
+stamps = st.integers(1 << 56, ntp64_from_ns(NOW)).map(lambda ntp64: m.Timestamp(ntp64, b"\xc1"))
+payloads = st.binary(max_size=300)
+attachments = st.none() | st.binary(max_size=9)
+bodies: st.SearchStrategy[m.Put | m.Del] = st.one_of(
+    payloads.map(m.Put),
+    st.tuples(payloads, st.none() | stamps, attachments).map(lambda x: m.Put(x[0], timestamp=x[1], attachment=x[2])),
+    (st.none() | stamps).map(m.Del),
+)
+runs = st.lists(st.tuples(bodies, st.sampled_from([5, 1, 13, 24])), min_size=1, max_size=20)
+
+
+def entry(body: m.Put | m.Del, qos: int) -> Pushed:
+    if isinstance(body, m.Put) and body == m.Put(body.payload):
+        return (0x5D, 1, b"", qos, None, body.payload)
+    return (0x5D, 1, b"", qos, *split_body(body))
+
+
+def read_all(parts: list[bytes]) -> list[m.Push]:
+    buf, at, found = b"".join(parts), 0, []
+    while at < len(buf):
+        message, at = read_network_message(buf, at)
+        assert isinstance(message, m.Push)
+        found.append(message)
+    return found
+
+
+@given(
+    st.lists(st.tuples(bodies, st.sampled_from([5, 1, 13, 24])), min_size=1, max_size=40), st.sampled_from([0, 7, 300])
+)
+def test_rewritten_samples_keep_everything_but_their_name(run: list[tuple[m.Put | m.Del, int]], number: int) -> None:
+    key = OutgoingKey("a/b", number)
+
+    found = read_all(key.rewrite([entry(body, qos) for body, qos in run]))
+
+    expr = m.WireExpr(number, True) if number else m.WireExpr(0, True, "a/b")
+    assert [(p.wire_expr, p.body, 5 if p.qos is None else p.qos) for p in found] == [(expr, *each) for each in run]
+
+
+@given(st.lists(bodies, min_size=1, max_size=40))
+def test_stamping_gives_puts_without_a_timestamp_one_in_order_and_leaves_the_rest(run: list[m.Put | m.Del]) -> None:
+    clock = Hlc(OWN)
+
+    found = read_all(OutgoingKey("a/b", 7).stamp([entry(body, 5) for body in run], Stamper(clock), NOW))
+
+    given_ones: list[int] = []
+    for before, push in zip(run, found, strict=True):
+        after = push.body
+        if isinstance(before, m.Del) or before.timestamp is not None:
+            assert after == before
+        else:
+            assert isinstance(after, m.Put)
+            assert after.timestamp is not None
+            assert after.timestamp.id == OWN.data
+            given_ones.append(after.timestamp.ntp64)
+            assert after._replace(timestamp=None) == before
+    assert given_ones == sorted(set(given_ones))
+    assert all(stamp < clock.tick(NOW).ntp64 for stamp in given_ones)
+
+
+def test_a_timestamp_too_far_ahead_is_replaced_and_counted() -> None:
+    stamper = Stamper(Hlc(OWN))
+    ahead = m.Put(b"x", timestamp=m.Timestamp(ntp64_from_ns(NOW + 600_000_000), b"\xc1"))
+    near = m.Put(b"x", timestamp=m.Timestamp(ntp64_from_ns(NOW + 400_000_000), b"\xc1"))
+
+    found = read_all(OutgoingKey("a/b", 7).stamp([entry(ahead, 5), entry(near, 5)], stamper, NOW))
+
+    assert [push.body.timestamp and push.body.timestamp.id for push in found] == [OWN.data, b"\xc1"]
+    assert stamper.replaced == 1
+
+
+def test_numbers_are_given_once_and_end() -> None:
+    numbers = Numbers()
+
+    assert [numbers.number(key) for key in ("a", "b", "a")] == [1, 2, 1]
+    numbers._by_key.update((f"k{number}", number) for number in range(60_000))
+    assert numbers.number("one more") == 0
