@@ -129,7 +129,7 @@ def test_only_the_greater_id_connects(start: Open) -> None:
 def test_peers_that_open_at_once_form_a_mesh_of_single_links(kinds: str, start: Open) -> None:
     sessions: list[Any] = []
     threads = [
-        threading.Thread(target=lambda kind=kind: sessions.append(start(kind, scouting=True)))  # type: ignore[misc]
+        threading.Thread(target=lambda kind=kind: sessions.append(start(kind, scouting=True)))
         for kind in kinds
     ]
 

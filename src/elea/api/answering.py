@@ -83,10 +83,12 @@ class Queryable(Receiving[H]):
         sink: Sink[Query]
         sink, user = into_handler(_releasing(handler), "Query")
         super().__init__(session, key_expr, sink, user)  # type: ignore[arg-type]
-        self._elsewhere = origin is not Locality.SESSION_LOCAL
-        self._here = origin is not Locality.REMOTE
         self._answering = session._node.own.answer(
-            str(key_expr), Mailbox(self._asked), complete=complete, remote=self._elsewhere
+            str(key_expr),
+            Mailbox(self._asked),
+            complete=complete,
+            here=origin is not Locality.REMOTE,
+            elsewhere=origin is not Locality.SESSION_LOCAL,
         )
 
     @property
@@ -113,7 +115,7 @@ class Queryable(Receiving[H]):
         )
 
     def _end(self) -> None:
-        self._session._node.own.stop_answering(self._answering, remote=self._elsewhere)
+        self._session._node.own.stop_answering(self._answering)
         self._sink.close()
 
 

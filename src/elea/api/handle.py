@@ -36,13 +36,23 @@ class Handle:
         return EntityGlobalId(self._session.zid(), self._eid)
 
     def undeclare(self) -> None:
-        """End it; does nothing the second time."""
+        """End it.
+
+        Raises:
+            SessionClosed: it has ended already.
+        """
+        if not self._finish():
+            self._session._refuse(f"this {type(self).__name__.lower()} is undeclared already")
+
+    def _finish(self) -> bool:
+        """End it unless that was done; whether it was this call that did."""
         with self._ending:
             if self._gone:
-                return
+                return False
             self._gone = True
         self._session._handles.discard(self)
         self._end()
+        return True
 
     def _end(self) -> None:
         """What ending means."""
@@ -53,7 +63,7 @@ class Handle:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self.undeclare()
+        self._finish()
 
 
 class Receiving(Handle, Generic[H]):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from elea.api.cancellation import CancellationToken
 from elea.api.handle import Handle, Receiving
+from elea.api.querying import seconds
 from elea.api.reply import Reply, ReplyError
 from elea.api.sample import Sample
 from elea.api.sinks import Sink, into_handler
@@ -55,15 +56,17 @@ class LivelinessSubscriber(Receiving[H]):
         return self._key_expr
 
     def _changed(self, message: object) -> None:
+        """A token is known by its key: a router tells a client of its own tokens, which the session knows too."""
         if isinstance(message, Declare):
             if self._keys.get(message.id) == message.key:
                 return  # known already
             self._keys[message.id] = message.key
-            self._sink.push(Sample.of(message.key, b""))
+            if list(self._keys.values()).count(message.key) == 1:
+                self._sink.push(Sample.of(message.key, b""))
         elif isinstance(message, Undeclare):
             # A token older than the interest is named by its key (zenoh-1 §9.3).
-            key = self._keys.pop(message.id, None) or message.key
-            if key is not None:
+            key = self._keys.pop(message.id, None) or (message.key if message.id >= 0 else None)
+            if key is not None and key not in self._keys.values():
                 self._sink.push(Sample.of(key, b"", kind=SampleKind.DELETE))
 
     def _end(self) -> None:
@@ -131,8 +134,8 @@ class Liveliness:
             session._node.round.add(box, message)
             session._node.deliver_soon()
 
-        seconds = session._settings.queries_default_timeout if timeout is None else float(timeout)
-        state["timer"] = session._node.keeper.after(seconds, lambda: say(ReplyError(b"Timeout", Encoding.ZENOH_STRING)))
+        wait = session._settings.queries_default_timeout if timeout is None else seconds(timeout)
+        state["timer"] = session._node.keeper.after(wait, lambda: say(ReplyError(b"Timeout", Encoding.ZENOH_STRING)))
         kinds = Kinds.KEYEXPRS | Kinds.TOKENS
         state["watching"] = own.watch(str(session._key(key_expr)), kinds, InterestMode.CURRENT, box)
         if state["over"]:

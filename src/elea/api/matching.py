@@ -8,6 +8,7 @@ from elea.api.handle import Receiving
 from elea.api.info import MatchingStatus
 from elea.api.sinks import Sink, into_handler
 from elea.broker.delivery import Mailbox
+from elea.model.qos import Locality, QueryTarget
 from elea.space.face import Entity, Final, InterestMode, Kinds
 
 if TYPE_CHECKING:
@@ -19,11 +20,18 @@ H = TypeVar("H")
 KINDS = {Entity.SUBSCRIBER: Kinds.SUBSCRIBERS, Entity.QUERYABLE: Kinds.QUERYABLES}
 
 
-def matching_status(session: Session, entity: Entity, key: str, *, complete: bool = False) -> MatchingStatus:
-    """Whether an entity that intersects `key` is known, elsewhere or in this session."""
+def matching_status(
+    session: Session, entity: Entity, key: str, destination: Locality, *, complete: bool = False
+) -> MatchingStatus:
+    """Whether an entity that intersects `key` is known where `destination` allows: here, elsewhere, or both."""
     node = session._node
-    if entity is Entity.SUBSCRIBER and node.own.boxes(key, here=True):
-        return MatchingStatus(True)
+    if destination is not Locality.REMOTE:
+        target = QueryTarget.ALL_COMPLETE if complete else QueryTarget.ALL
+        own = node.own.boxes(key, here=True) if entity is Entity.SUBSCRIBER else []
+        if own or (entity is Entity.QUERYABLE and node.own.queryables(key, target, here=True)):
+            return MatchingStatus(True)
+    if destination is Locality.SESSION_LOCAL:
+        return MatchingStatus(False)
     with node.lock:
         return MatchingStatus(node.space.matching(node.own, entity, key, complete=complete))
 
@@ -31,12 +39,22 @@ def matching_status(session: Session, entity: Entity, key: str, *, complete: boo
 class MatchingListener(Receiving[H]):
     """Tells when matching begins and ends."""
 
-    def __init__(self, session: Session, entity: Entity, key: str, handler: Any, *, complete: bool = False) -> None:
+    def __init__(
+        self,
+        session: Session,
+        entity: Entity,
+        key: str,
+        handler: Any,
+        destination: Locality,
+        *,
+        complete: bool = False,
+    ) -> None:
         sink: Sink[MatchingStatus]
         sink, user = into_handler(handler, "MatchingStatus")
         super().__init__(session, None, sink, user)  # type: ignore[arg-type]
         self._entity = entity
         self._key = key
+        self._destination = destination
         self._complete = complete
         self._last = False
         self._known = False
@@ -48,7 +66,7 @@ class MatchingListener(Receiving[H]):
             self._known = True
         if not self._known:
             return  # until everything is known there is nothing to compare with
-        status = matching_status(self._session, self._entity, self._key, complete=self._complete)
+        status = matching_status(self._session, self._entity, self._key, self._destination, complete=self._complete)
         if status.matching != self._last:
             self._last = status.matching
             self._sink.push(status)

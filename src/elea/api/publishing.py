@@ -37,7 +37,11 @@ def into_encoding(encoding: Encoding | str | None, default: Encoding = PLAIN) ->
     """The encoding a user gave."""
     if encoding is None:
         return default
-    return encoding if isinstance(encoding, Encoding) else Encoding(encoding)
+    if isinstance(encoding, Encoding):
+        return encoding
+    if not isinstance(encoding, str):
+        raise TypeError(f"an encoding is an Encoding or text, not {type(encoding).__name__}")
+    return Encoding(encoding)
 
 
 def body_of(
@@ -147,6 +151,7 @@ class Publisher(Handle):
         self._reliability = reliability
         self._raw = qos.raw
         self._reliable = reliability is Reliability.RELIABLE
+        self._destination = destination
         self._outlet = Outlet(session, str(key_expr), destination, numbered=True)
         # Without a timestamp or an attachment every sample has the same octets between header and payload.
         plain = body_of(b"", encoding, None, None, None)
@@ -164,6 +169,7 @@ class Publisher(Handle):
     @property
     def key_expr(self) -> KeyExpr:
         """The keys it puts to."""
+        self._check()
         return self._key_expr
 
     @property
@@ -189,12 +195,12 @@ class Publisher(Handle):
     @property
     def matching_status(self) -> MatchingStatus:
         """Whether anybody subscribes to what it puts."""
-        return matching_status(self._session, Entity.SUBSCRIBER, str(self._key_expr))
+        return matching_status(self._session, Entity.SUBSCRIBER, str(self._key_expr), self._destination)
 
     def declare_matching_listener(self, handler: Any = None) -> MatchingListener[Any]:
         """Be told when the first subscriber comes and when the last one goes."""
         listener: MatchingListener[Any] = MatchingListener(
-            self._session, Entity.SUBSCRIBER, str(self._key_expr), handler
+            self._session, Entity.SUBSCRIBER, str(self._key_expr), handler, self._destination
         )
         self._listeners.append(listener)
         return listener
@@ -270,5 +276,5 @@ class Publisher(Handle):
 
     def _end(self) -> None:
         for listener in self._listeners:
-            listener.undeclare()
+            listener._finish()
         self._session._node.own.stop_watching(self._interest)

@@ -29,11 +29,20 @@ from elea.wire.zenoh1 import messages as m
 if TYPE_CHECKING:
     from elea.api.session import Session
 
-__all__ = ["Asking", "Querier", "QueryOptions", "ask"]
+__all__ = ["Asking", "Querier", "QueryOptions", "ask", "seconds"]
 
 H = TypeVar("H")
 ANY_KEY = "_anyke"
 TIME = "_time"
+
+
+def seconds(timeout: object) -> float:
+    """A time the user gave."""
+    if isinstance(timeout, bool) or not isinstance(timeout, int | float):
+        raise TypeError(f"a timeout is a number of seconds, not {type(timeout).__name__}")
+    if not 0 <= timeout < 1 << 40:
+        raise ValueError(f"a timeout is not negative and not endless, {timeout} is")
+    return float(timeout)
 
 
 class QueryOptions:
@@ -217,6 +226,7 @@ class Querier(Handle):
             self._session,
             Entity.QUERYABLE,
             str(self._key_expr),
+            self._options.destination,
             complete=self._options.target is QueryTarget.ALL_COMPLETE,
         )
 
@@ -224,7 +234,7 @@ class Querier(Handle):
         """Be told when the first queryable comes and when the last one goes."""
         complete = self._options.target is QueryTarget.ALL_COMPLETE
         listener: MatchingListener[Any] = MatchingListener(
-            self._session, Entity.QUERYABLE, str(self._key_expr), handler, complete=complete
+            self._session, Entity.QUERYABLE, str(self._key_expr), handler, self._options.destination, complete=complete
         )
         self._listeners.append(listener)
         return listener
@@ -258,5 +268,5 @@ class Querier(Handle):
 
     def _end(self) -> None:
         for listener in self._listeners:
-            listener.undeclare()
+            listener._finish()
         self._session._node.own.stop_watching(self._interest)

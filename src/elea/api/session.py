@@ -16,7 +16,7 @@ from elea.api.instrumentation import TimestampInstrumentation
 from elea.api.liveliness import Liveliness
 from elea.api.opening import start
 from elea.api.publishing import PLAIN, Outlet, Publisher, body_of, into_encoding
-from elea.api.querying import Querier, QueryOptions, ask
+from elea.api.querying import Querier, QueryOptions, ask, seconds
 from elea.api.reply import IntoQueryConsolidation, ReplyKeyExpr, into_consolidation
 from elea.api.sessioninfo import SessionInfo
 from elea.api.settings import Settings
@@ -51,6 +51,7 @@ class Session:
         self._handles: weakref.WeakSet[Handle] = weakref.WeakSet()
         self._eids = itertools.count(SESSION_EID + 1)
         self._outlets: dict[tuple[str, Locality], Outlet] = {}
+        self._declared: list[str] = []
         self._closed = False
         self._runtime = start(self._settings)
         self._node = self._runtime.node
@@ -81,7 +82,7 @@ class Session:
             return
         self._closed = True
         for handle in list(self._handles):
-            handle.undeclare()
+            handle._finish()
         self._runtime.close()
 
     def __enter__(self) -> Self:
@@ -97,11 +98,21 @@ class Session:
         return Timestamp.of(self._node.clock.tick(wall_ns()))
 
     def undeclare(self, obj: KeyExpr) -> None:
-        """Undeclare a key expression; a declared one is a plain one here, so there is nothing to do."""
+        """Undeclare a key expression declared by `declare_keyexpr`.
+
+        Raises:
+            SessionClosed: it was not declared.
+        """
+        try:
+            self._declared.remove(str(obj))
+        except ValueError:
+            self._refuse(f"key expression {obj} was not declared by this session")
 
     def declare_keyexpr(self, key_expr: KeyExpr | str) -> KeyExpr:
-        """A key expression to use again and again."""
-        return self._key(key_expr)
+        """A key expression to use again and again; resources are declared by themselves where they help."""
+        key = self._key(key_expr)
+        self._declared.append(str(key))
+        return key
 
     # -- samples
 
@@ -300,7 +311,7 @@ class Session:
             QueryTarget.BEST_MATCHING if target is None else target,
             into_consolidation(consolidation),
             ReplyKeyExpr.MATCHING_QUERY if accept is None else accept,
-            self._settings.queries_default_timeout if timeout is None else float(timeout),
+            self._settings.queries_default_timeout if timeout is None else seconds(timeout),
             _qos(congestion_control, priority, express, CongestionControl.BLOCK),
             Locality.ANY if destination is None else destination,
         )
@@ -321,6 +332,9 @@ def _qos(
     express: bool | None,
     default: CongestionControl,
 ) -> Qos:
+    for value, kind in ((congestion_control, CongestionControl), (priority, Priority)):
+        if value is not None and not isinstance(value, kind):
+            raise TypeError(f"a {kind.__name__} is needed, not {type(value).__name__}")
     return Qos(
         Priority.DATA if priority is None else priority,
         default if congestion_control is None else congestion_control,

@@ -73,7 +73,7 @@ class Admin:
             box = Mailbox(lambda asked: self._answer(asked, str(node.role), self._public))
             node.own.answer(f"@/{self._id}/{node.role}/**", box, complete=False)
         box = Mailbox(lambda asked: self._answer(asked, "session", self._session))
-        node.own.answer(f"@/{self._id}/session/**", box, complete=False, remote=False)
+        node.own.answer(f"@/{self._id}/session/**", box, complete=False, elsewhere=False)
 
     def _answer(self, asked: Asked, below: str, found: Callable[[Parameters], Iterator[Answer]]) -> None:
         request = asked.request

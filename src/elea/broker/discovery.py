@@ -295,8 +295,9 @@ class Discovery:
         with self.node.lock:
             said, candidates = self.gossip.heard(session.node_id, states)
             self._say(said)
-        for candidate in candidates:
-            self._meet(candidate, self._random.uniform(0.0, HESITATION))
+            # Still locked: who waits must not see that we have heard, and nobody we are about to connect to.
+            for candidate in candidates:
+                self._meet(candidate, self._random.uniform(0.0, HESITATION))
 
     def _say(self, said: list[Said]) -> None:
         for one in said:
@@ -318,9 +319,9 @@ class Discovery:
 
     def _is_settled(self) -> bool:
         settings, gossip, space = self.settings, self.gossip, self.node.space
-        if settings.wait_connected and self._meeting:
-            return False
         with self.node.lock:
+            if settings.wait_connected and self._meeting:
+                return False
             sessions = [c.session for c in list(self.links.connections) if c.session is not None]
             if settings.wait_connected and self._seeker is not None and not sessions:
                 return False

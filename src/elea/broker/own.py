@@ -45,6 +45,8 @@ class Answering:
     key: str
     complete: bool
     box: Mailbox
+    here: bool
+    elsewhere: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,13 @@ class Watching:
     key: str
     kinds: Kinds
     box: Mailbox
+    future: bool
+
+    def wants(self, message: Declare | Undeclare) -> bool:
+        """Whether a message is about what it watches."""
+        if not self.kinds & KIND_OF[message.entity]:
+            return False
+        return message.key is None or keyexpr.intersects(self.key, message.key)
 
 
 KIND_OF = {Entity.SUBSCRIBER: Kinds.SUBSCRIBERS, Entity.QUERYABLE: Kinds.QUERYABLES, Entity.TOKEN: Kinds.TOKENS}
@@ -90,6 +99,7 @@ class OwnSession:
         self._queryables: KeyTree[list[Answering]] = KeyTree()
         self._asking: dict[int, Asking] = {}
         self._watching: dict[int, Watching] = {}
+        self._tokens: dict[int, str] = {}
         self._lock = threading.Lock()
 
     @property
@@ -113,9 +123,7 @@ class OwnSession:
                 self._finished(message.id)
             case Declare(interest_id=None) | Undeclare():
                 for watching in list(self._watching.values()):
-                    if watching.kinds & KIND_OF[message.entity] and (
-                        message.key is None or keyexpr.intersects(watching.key, message.key)
-                    ):
+                    if watching.wants(message):
                         self.node.round.add(watching.box, message)
             case Declare(interest_id=interest_id) | Final(interest_id=interest_id):
                 found = self._watching.get(interest_id or 0)
@@ -131,7 +139,7 @@ class OwnSession:
         def respond(response: Response) -> None:
             self.node.control(self, response)
 
-        matching = self.queryables(request.key, request.target)
+        matching = self.queryables(request.key, request.target, here=False)
         if not matching:
             self.node.later(end)
             return
@@ -162,6 +170,7 @@ class OwnSession:
         if elsewhere:
             self.node.control(self, Declare(Entity.SUBSCRIBER, number, key))
         self.node.refresh()
+        self._tell(Declare(Entity.SUBSCRIBER, -number, key))
         return number
 
     def unsubscribe(self, number: int, key: str, box: Mailbox, *, elsewhere: bool = True) -> None:
@@ -176,38 +185,63 @@ class OwnSession:
         if elsewhere:
             self.node.control(self, Undeclare(Entity.SUBSCRIBER, number))
         self.node.refresh()
+        self._tell(Undeclare(Entity.SUBSCRIBER, -number, key))
 
-    def answer(self, key: str, box: Mailbox, *, complete: bool, remote: bool = True) -> Answering:
-        """Queries on `key` go to `box`."""
-        answering = Answering(next(self._ids), key, complete, box)
+    def answer(self, key: str, box: Mailbox, *, complete: bool, here: bool = True, elsewhere: bool = True) -> Answering:
+        """Queries on `key` go to `box`: those of this process if `here`, those of others if `elsewhere`."""
+        answering = Answering(next(self._ids), key, complete, box, here, elsewhere)
         with self._lock:
             self._queryables.add(key, [*(self._queryables.get(key) or []), answering])
-        if remote:
+        if elsewhere:
             self.node.control(self, Declare(Entity.QUERYABLE, answering.id, key, complete))
+        self._tell(Declare(Entity.QUERYABLE, -answering.id, key, complete))
         return answering
 
-    def stop_answering(self, answering: Answering, *, remote: bool = True) -> None:
+    def stop_answering(self, answering: Answering) -> None:
+        """The opposite of `answer`."""
         with self._lock:
             left = [other for other in self._queryables.get(answering.key) or [] if other is not answering]
             if left:
                 self._queryables.add(answering.key, left)
             else:
                 self._queryables.remove(answering.key)
-        if remote:
+        if answering.elsewhere:
             self.node.control(self, Undeclare(Entity.QUERYABLE, answering.id))
+        self._tell(Undeclare(Entity.QUERYABLE, -answering.id, answering.key))
 
     def declare_token(self, key: str) -> int:
+        """A token of this process, which its own watchers see too."""
         number = next(self._ids)
+        self._tokens[number] = key
         self.node.control(self, Declare(Entity.TOKEN, number, key))
+        self._tell(Declare(Entity.TOKEN, -number, key))
         return number
 
     def undeclare_token(self, number: int) -> None:
+        """The opposite of `declare_token`."""
+        key = self._tokens.pop(number)
         self.node.control(self, Undeclare(Entity.TOKEN, number))
+        self._tell(Undeclare(Entity.TOKEN, -number, key))
+
+    def _tell(self, message: Declare | Undeclare) -> None:
+        """Something of this process came or went: the space does not tell us so ourselves.
+
+        The ids are below zero, those of others above.
+        """
+        for watching in list(self._watching.values()):
+            if watching.future and watching.wants(message):
+                self.node.round.add(watching.box, message)
+        self.node.deliver_soon()
 
     def watch(self, key: str, kinds: Kinds, mode: InterestMode, box: Mailbox) -> Watching:
         """Declarations of these kinds that intersect `key` go to `box`, the end of the present ones too."""
-        watching = Watching(next(self._ids), key, kinds, box)
+        watching = Watching(next(self._ids), key, kinds, box, mode is not InterestMode.CURRENT)
         self._watching[watching.id] = watching
+        if mode is not InterestMode.FUTURE:
+            for number, token in list(self._tokens.items()):
+                message = Declare(Entity.TOKEN, -number, token, interest_id=watching.id)
+                if watching.wants(message):
+                    self.node.round.add(box, message)
         self.node.control(self, Interest(watching.id, mode, kinds, key))
         return watching
 
@@ -221,7 +255,7 @@ class OwnSession:
         """Send a query; its answers and its end go to `box`."""
         number = next(self._ids)
         message = request(number)
-        matching = self.queryables(message.key, message.target) if here else []
+        matching = self.queryables(message.key, message.target, here=True) if here else []
         # One more party than there are: the end must not come before everybody has been asked.
         self._asking[number] = Asking(box, 1 + elsewhere + bool(matching))
 
@@ -257,12 +291,12 @@ class OwnSession:
             found = [entry for entries in self._subscribers.intersecting(key) for entry in entries]
         return [box for box, from_here, from_elsewhere in found if (from_here if here else from_elsewhere)]
 
-    def queryables(self, key: str, target: QueryTarget) -> list[Answering]:
+    def queryables(self, key: str, target: QueryTarget, *, here: bool) -> list[Answering]:
+        """The queryables of this process that a query on `key` goes to, from here or from elsewhere."""
         with self._lock:
             found = [one for many in self._queryables.intersecting(key) for one in many]
-        if target is QueryTarget.ALL_COMPLETE:
-            return [one for one in found if one.complete]
-        return found
+        complete = target is QueryTarget.ALL_COMPLETE
+        return [one for one in found if (one.here if here else one.elsewhere) and (one.complete or not complete)]
 
 
 class Countdown:

@@ -27,6 +27,7 @@ VERBS: Final = {
     "queryable": "answer questions about keys",
     "liveliness": "declare, list and watch tokens that say who is alive",
     "ping": "measure how long a sample takes there and back",
+    "scout": "look for nodes in the network",
     "trace": "show every message between two nodes, from between them",
     "check-config": "check a configuration file",
     "decode": "show what recorded bytes mean: hex lines, raw bytes, pcap and pcapng captures",

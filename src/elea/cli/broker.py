@@ -57,11 +57,11 @@ def run(args: argparse.Namespace) -> int:
     """Runs the broker until it is told to end."""
     out = Output(args)
     config = _config(args)
-    with connection.stoppable():
-        log = _Log(out, quiet=args.quiet)
-        with log, connection.open_session(config) as session:
-            _announce(session, out)
-            log.begin(session)
+    log = _Log(out, quiet=args.quiet)
+    with connection.stoppable() as stop, log, connection.open_session(config, stop) as session:
+        _announce(session, out)
+        log.begin(session)
+        with stop.waiting():
             threading.Event().wait()
     out.form({"event": "stopped"})
     out.line("stopped")

@@ -28,11 +28,14 @@ __all__ = [
     "REFUSED",
     "UNREACHABLE",
     "USAGE",
+    "Stop",
     "add_arguments",
     "add_file_arguments",
     "add_qos_arguments",
     "base_config",
     "check_key",
+    "config_errors",
+    "entry",
     "locator",
     "lost",
     "member",
@@ -231,8 +234,11 @@ def session_config(args: argparse.Namespace) -> Config:
 
 
 @contextlib.contextmanager
-def open_session(config: Config) -> Iterator[Session]:
-    """A session for the block; what goes wrong ends the command with the right exit code."""
+def open_session(config: Config, stop: Stop | None = None) -> Iterator[Session]:
+    """A session for the block; what goes wrong ends the command with the right exit code.
+
+    Inside, `stop` interrupts only where the block says that it waits: what is being declared is declared whole.
+    """
     from elea.api.session import open as open_
     from elea.model.errors import EleaError
 
@@ -243,6 +249,8 @@ def open_session(config: Config) -> Iterator[Session]:
             raise _failure(error) from error
     try:
         with session:
+            if stop is not None:
+                stop.free = False
             yield session
     except EleaError as error:
         raise _failure(error) from error
@@ -296,19 +304,41 @@ def lost(session: Session) -> int:
     return sum(session.info.dropped().values())
 
 
+class Stop:
+    """Ctrl-C and SIGTERM: they interrupt while `free`, and are only noted where nothing must be left half done."""
+
+    def __init__(self) -> None:
+        self.free = True
+        self.requested = False
+
+    def handle(self, *_: object) -> None:
+        """For `signal.signal`."""
+        self.requested = True
+        if self.free:
+            raise KeyboardInterrupt
+
+    @contextlib.contextmanager
+    def waiting(self) -> Iterator[None]:
+        """A block that waits, and may be interrupted."""
+        self.free = True
+        try:
+            if self.requested:
+                raise KeyboardInterrupt
+            yield
+        finally:
+            self.free = False
+
+
 @contextlib.contextmanager
-def stoppable() -> Iterator[None]:
+def stoppable() -> Iterator[Stop]:
     """A block that Ctrl-C and SIGTERM end as if it had come to its end."""
-
-    def stop(*_: object) -> None:
-        raise KeyboardInterrupt
-
+    stop = Stop()
     # Also where a shell has made us ignore Ctrl-C, as it does with what runs in the background of a script.
     caught = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
-    before = [signal.signal(one, stop) for one in caught]
+    before = [signal.signal(one, stop.handle) for one in caught]
     try:
         with contextlib.suppress(KeyboardInterrupt):
-            yield
+            yield stop
     finally:
         for one, handler in zip(caught, before, strict=True):
             signal.signal(one, handler)

@@ -49,13 +49,14 @@ def run(args: argparse.Namespace) -> int:
 
 def _token(args: argparse.Namespace, out: Output) -> int:
     with (
-        connection.stoppable(),
-        connection.open_session(connection.session_config(args)) as session,
+        connection.stoppable() as stop,
+        connection.open_session(connection.session_config(args), stop) as session,
         session.liveliness().declare_token(args.key),
     ):
         out.form({"event": "token declared", "key": args.key})
         out.line(f"{out.style.paint('alive', 'green')}  {safe(args.key)}  until Ctrl-C")
-        threading.Event().wait()
+        with stop.waiting():
+            threading.Event().wait()
     return 0
 
 
@@ -80,18 +81,19 @@ def _sub(args: argparse.Namespace, out: Output) -> int:
     from elea.api import channels
 
     channel: Handler[Sample] = channels.Handler(CAPACITY)
-    with connection.stoppable(), connection.open_session(connection.session_config(args)) as session:
+    with connection.stoppable() as stop, connection.open_session(connection.session_config(args), stop) as session:
         subscriber = session.liveliness().declare_subscriber(args.key, channel.push, history=args.history)
         out.note(f"watching tokens on {safe(str(subscriber.key_expr))}; Ctrl-C ends")
-        _show_changes(channel, out, args.count)
+        _show_changes(channel, out, args.count, stop)
     return 0
 
 
-def _show_changes(channel: Handler[Sample], out: Output, count: int | None) -> None:
+def _show_changes(channel: Handler[Sample], out: Output, count: int | None, stop: connection.Stop) -> None:
     paint = out.style.paint
     seen = 0
     while count is None or seen < count:
-        sample = channel.recv()
+        with stop.waiting():
+            sample = channel.recv()
         key, alive = str(sample.key_expr), sample.kind.name == "PUT"
         state = paint("alive", "green") if alive else paint("gone ", "red")
         out.form({"key": key, "alive": alive})

@@ -66,12 +66,13 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _pong(args: argparse.Namespace, out: Output) -> int:
-    with connection.stoppable(), connection.open_session(connection.session_config(args)) as session:
+    with connection.stoppable() as stop, connection.open_session(connection.session_config(args), stop) as session:
         publisher = _publisher(session, PONG)
         with session.declare_subscriber(PING, lambda sample: publisher.put(sample.payload)):
             out.form({"event": "answering", "key": PING})
             out.note(f"answering {PING}; Ctrl-C ends")
-            threading.Event().wait()
+            with stop.waiting():
+                threading.Event().wait()
     return 0
 
 

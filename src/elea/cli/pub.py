@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import itertools
 import os
 import sys
@@ -88,12 +89,12 @@ def run(args: argparse.Namespace) -> int:
     """Puts until there is no more to put; 5 if something was dropped."""
     out = Output(args)
     progress = Progress(time.monotonic())
-    with connection.stoppable(), connection.open_session(connection.session_config(args)) as session:
+    with connection.stoppable() as stop, connection.open_session(connection.session_config(args), stop) as session:
         connection.need_neighbours(session)
         out.note(f"publishing on {safe(args.key)}; Ctrl-C ends")
         progress.began = time.monotonic()
-        with connection.stoppable():
-            _publish(session, args, progress, out)
+        with contextlib.suppress(KeyboardInterrupt):
+            _publish(session, args, progress, out, stop)
         progress.dropped = connection.lost(session)
     out.progress("")
     out.form(progress.form("done"))
@@ -104,15 +105,19 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _publish(session: Session, args: argparse.Namespace, progress: Progress, out: Output) -> None:
+def _publish(
+    session: Session, args: argparse.Namespace, progress: Progress, out: Output, stop: connection.Stop
+) -> None:
     typed = args.value is None and args.size is None
     rate = args.rate if args.rate is not None else float("inf") if typed else 1.0
     gap = 1 / rate
     with session.declare_publisher(args.key, encoding=args.encoding, **qos_of(args)) as publisher:
-        for value in itertools.islice(_values(args), args.count):
+        for value in itertools.islice(_values(args, stop), args.count):
+            if stop.requested:
+                return
             ahead = progress.began + progress.sent * gap - time.monotonic()
             if ahead > 0:
-                _wait(ahead, session, progress, out)
+                _wait(ahead, session, progress, out, stop)
             publisher.put(value)
             progress.sent += 1
             progress.octets += len(value)
@@ -120,12 +125,13 @@ def _publish(session: Session, args: argparse.Namespace, progress: Progress, out
                 _show(session, progress, out)
 
 
-def _wait(seconds: float, session: Session, progress: Progress, out: Output) -> None:
+def _wait(seconds: float, session: Session, progress: Progress, out: Output, stop: connection.Stop) -> None:
     """Waits, with the progress kept up to date."""
     until = time.monotonic() + seconds
     while (left := until - time.monotonic()) > 0:
         _show(session, progress, out)
-        time.sleep(min(left, SHOW_EVERY))
+        with stop.waiting():
+            time.sleep(min(left, SHOW_EVERY))
 
 
 def _show(session: Session, progress: Progress, out: Output) -> None:
@@ -139,12 +145,21 @@ def _show(session: Session, progress: Progress, out: Output) -> None:
         out.progress(progress.text())
 
 
-def _values(args: argparse.Namespace) -> Iterator[bytes]:
+def _values(args: argparse.Namespace, stop: connection.Stop) -> Iterator[bytes]:
     if args.value is not None:
         return itertools.repeat(os.fsencode(args.value))
     if args.size is not None:
         return itertools.repeat(bytes(args.size))
-    return (line.rstrip(b"\r\n") for line in sys.stdin.buffer)
+    return _lines(stop)
+
+
+def _lines(stop: connection.Stop) -> Iterator[bytes]:
+    while True:
+        with stop.waiting():
+            line = sys.stdin.buffer.readline()
+        if not line:
+            return
+        yield line.rstrip(b"\r\n")
 
 
 def _rate(text: str) -> float:

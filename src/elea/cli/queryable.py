@@ -36,13 +36,15 @@ def run(args: argparse.Namespace) -> int:
     out = Output(args)
     value = os.fsencode(args.value)
     answered = 0
-    with connection.stoppable(), connection.open_session(connection.session_config(args)) as session:
+    with connection.stoppable() as stop, connection.open_session(connection.session_config(args), stop) as session:
         queryable = session.declare_queryable(args.key, complete=args.complete)
         if not connection.neighbours(session):
             out.note("no other node yet; waiting for one")
         out.note(f"answering {safe(args.key)}; Ctrl-C ends")
         while args.count is None or answered < args.count:
-            with queryable.recv() as query:
+            with stop.waiting():
+                query = queryable.recv()
+            with query:
                 _show(query, out)
                 # Of several keys only the one asked about is sure to be among those the asker accepts.
                 key = query.key_expr if "*" in args.key else args.key

@@ -45,23 +45,26 @@ def run(args: argparse.Namespace) -> int:
         raise CliError("--raw and --json contradict each other", "one of them", connection.USAGE)
     out = Output(args)
     channel: Handler[Sample] = channels.Handler(CAPACITY)
-    with connection.stoppable(), connection.open_session(connection.session_config(args)) as session:
+    with connection.stoppable() as stop, connection.open_session(connection.session_config(args), stop) as session:
         subscribers = [session.declare_subscriber(key, channel.push) for key in args.keys]
         if not connection.neighbours(session):
             out.note("no other node yet; waiting for one")
         out.note(f"subscribed to {', '.join(safe(str(one.key_expr)) for one in subscribers)}; Ctrl-C ends")
-        show_samples(channel, out, args.count, raw=args.raw)
+        show_samples(channel, out, args.count, stop, raw=args.raw)
     if channel.dropped:
         problem = f"{channel.dropped} samples were lost because they came faster than they could be printed"
         raise CliError(problem, "--raw into a file, or a narrower key expression", connection.AT_RISK)
     return 0
 
 
-def show_samples(channel: Handler[Sample], out: Output, count: int | None, *, raw: bool = False) -> None:
+def show_samples(
+    channel: Handler[Sample], out: Output, count: int | None, stop: connection.Stop, *, raw: bool = False
+) -> None:
     """Prints what comes through the channel, `count` samples or for ever."""
     left = count
     while left is None or left > 0:
-        samples = [channel.recv(), *channel.drain(BATCH)]
+        with stop.waiting():
+            samples = [channel.recv(), *channel.drain(BATCH)]
         for sample in samples[:left]:
             if raw:
                 sys.stdout.buffer.write(sample.payload.to_bytes())

@@ -62,6 +62,7 @@ class Queries:
     def ask(self, source: Neighbour, request: Request, destinations: Iterable[Neighbour], now: float) -> None:
         """Pass a query on; without a destination it is answered at once."""
         query = _Query(source, request)
+        self._asked.setdefault(source, {})[query.id] = query  # before anything is sent, which may fail
         timeout = QUERY_TIMEOUT if request.timeout_ms is None else request.timeout_ms / 1000
         for neighbour in destinations:
             passed_on = self._passed_on.setdefault(neighbour, {})
@@ -70,9 +71,8 @@ class Queries:
             query.branches.add(branch)
             branch.ticket = self._deadlines.add(now + timeout, branch)
             neighbour.send(replace(request, id=branch.id))
-        if query.branches:
-            self._asked.setdefault(source, {})[query.id] = query
-        else:
+        if not query.branches:
+            del self._asked[source][query.id]
             source.send(ResponseFinal(request.id, request.qos))
 
     def respond(self, neighbour: Neighbour, message: Response) -> bool:
