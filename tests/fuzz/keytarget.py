@@ -47,7 +47,7 @@ def key_target() -> Target:
         for one, other in pairwise(patterns):
             _check_pair(one, other)
 
-    return Target("keyexpr", decode, law, (), corpus.key_seeds, lambda: corpus.KEY_TOKENS, 4_096)
+    return Target("keyexpr", decode, law, (), corpus.key_seeds, lambda: corpus.KEY_TOKENS, 1_024)
 
 
 def _patterns(text: str) -> list[Pattern]:

@@ -89,7 +89,7 @@ def test_peers_find_each_other_and_open_waits_for_declarations(pair: str, start:
     assert inbox.one().payload.to_string() == "at once"
     assert took < PATIENCE_MS / 1000
     eventually(lambda: linked(first, second), "linked")
-    heard(first, second, "found/back")
+    heard(first, second, "back")
 
 
 def test_peers_without_any_configuration_find_each_other() -> None:
@@ -128,10 +128,7 @@ def test_only_the_greater_id_connects(start: Open) -> None:
 @pytest.mark.parametrize("kinds", ["EEEE", "EZEZ"])
 def test_peers_that_open_at_once_form_a_mesh_of_single_links(kinds: str, start: Open) -> None:
     sessions: list[Any] = []
-    threads = [
-        threading.Thread(target=lambda kind=kind: sessions.append(start(kind, scouting=True)))
-        for kind in kinds
-    ]
+    threads = [threading.Thread(target=lambda kind=kind: sessions.append(start(kind, scouting=True))) for kind in kinds]
 
     for thread in threads:
         thread.start()

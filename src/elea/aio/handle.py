@@ -65,8 +65,16 @@ class Handle:
         return self._inner.id
 
     async def undeclare(self) -> None:
-        """End it; does nothing the second time."""
+        """End it; returns when a function of it has been called with everything that came.
+
+        Raises:
+            SessionClosed: it has ended already.
+        """
         self._inner.undeclare()
+        await self._settle()
+
+    async def _settle(self) -> None:
+        """It has ended: wait for what that means in the loop."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -74,7 +82,8 @@ class Handle:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        await self.undeclare()
+        self._inner.__exit__(kind, error, traceback)
+        await self._settle()
 
 
 class Receiving(Handle, Generic[T]):
@@ -137,9 +146,7 @@ class Receiving(Handle, Generic[T]):
         except ChannelClosed:
             raise StopAsyncIteration from None
 
-    async def undeclare(self) -> None:
-        """End it; returns when its function has been called with everything that came."""
-        await super().undeclare()
+    async def _settle(self) -> None:
         if self._caller is not None:
             await self._caller.settle()
         else:

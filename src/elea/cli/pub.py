@@ -44,6 +44,8 @@ class Progress:
     octets: int = 0
     dropped: int = 0
     shown: float = 0.0
+    matching: bool = True
+    """Whether anybody subscribed at the end."""
 
     def form(self, event: str) -> dict[str, object]:
         """The JSON form."""
@@ -97,8 +99,10 @@ def run(args: argparse.Namespace) -> int:
             _publish(session, args, progress, out, stop)
         progress.dropped = connection.lost(session)
     out.progress("")
-    out.form(progress.form("done"))
+    out.form({**progress.form("done"), "matching": progress.matching})
     out.line(progress.text())
+    if not progress.matching:
+        out.note(f"nobody subscribes to {safe(args.key)}, so samples went no further than this node")
     if progress.dropped:
         problem = f"{progress.dropped} of {progress.sent} samples were dropped before they left this node"
         raise CliError(problem, "--congestion block, or a lower --rate", connection.AT_RISK)
@@ -114,7 +118,7 @@ def _publish(
     with session.declare_publisher(args.key, encoding=args.encoding, **qos_of(args)) as publisher:
         for value in itertools.islice(_values(args, stop), args.count):
             if stop.requested:
-                return
+                break
             ahead = progress.began + progress.sent * gap - time.monotonic()
             if ahead > 0:
                 _wait(ahead, session, progress, out, stop)
@@ -123,6 +127,7 @@ def _publish(
             progress.octets += len(value)
             if not progress.sent & 63:
                 _show(session, progress, out)
+        progress.matching = publisher.matching_status.matching
 
 
 def _wait(seconds: float, session: Session, progress: Progress, out: Output, stop: connection.Stop) -> None:

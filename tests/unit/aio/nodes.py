@@ -38,7 +38,9 @@ async def eventually(check: Callable[[], object], seconds: float = 5.0) -> None:
 @contextlib.asynccontextmanager
 async def linked() -> AsyncIterator[tuple[aio.Session, aio.Session]]:
     """Two peers with a link between them."""
-    async with aio.open(config("peer", listen__endpoints=["tcp/127.0.0.1:0"])) as a:
-        async with aio.open(config("peer", connect__endpoints=[locator_of(a)])) as b:
-            await eventually(lambda: a.info.transports() and b.info.transports())
-            yield a, b
+    async with (
+        aio.open(config("peer", listen__endpoints=["tcp/127.0.0.1:0"])) as a,
+        aio.open(config("peer", connect__endpoints=[locator_of(a)])) as b,
+    ):
+        await eventually(lambda: a.info.transports() and b.info.transports())
+        yield a, b

@@ -23,6 +23,16 @@ def in_other_thread(work: Callable[[], object]) -> threading.Thread:
     return thread
 
 
+def pushing(inbox: Inbox[int], count: int) -> threading.Thread:
+    """Push the first `count` numbers from another thread."""
+
+    def push() -> None:
+        for number in range(count):
+            inbox.push(number)
+
+    return in_other_thread(push)
+
+
 def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
     async def limited() -> None:
         async with asyncio.timeout(10):
@@ -37,7 +47,7 @@ def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
 def test_full_inbox_forgets_by_its_rule(overflow: Overflow, kept: list[int]) -> None:
     async def main() -> None:
         inbox: Inbox[int] = Inbox(capacity=3, overflow=overflow)
-        in_other_thread(lambda: [inbox.push(number) for number in range(10)]).join()
+        pushing(inbox, 10).join()
         inbox.close()
 
         assert [await inbox.recv() for _ in range(3)] == kept
@@ -51,7 +61,7 @@ def test_full_inbox_forgets_by_its_rule(overflow: Overflow, kept: list[int]) -> 
 def test_full_inbox_that_blocks_loses_nothing() -> None:
     async def main() -> None:
         inbox: Inbox[int] = Inbox(capacity=3)
-        thread = in_other_thread(lambda: [inbox.push(number) for number in range(1000)])
+        thread = pushing(inbox, 1000)
 
         assert [await inbox.recv() for _ in range(1000)] == list(range(1000))
         thread.join()
@@ -71,7 +81,7 @@ def test_unknown_overflow_rule_is_refused() -> None:
 def test_a_burst_is_one_hand_over() -> None:
     async def main() -> None:
         inbox: Inbox[int] = Inbox(capacity=1000)
-        in_other_thread(lambda: [inbox.push(number) for number in range(1000)]).join()
+        pushing(inbox, 1000).join()
 
         for number in range(1000):
             assert await inbox.recv() == number
@@ -83,7 +93,7 @@ def test_a_burst_is_one_hand_over() -> None:
 def test_other_tasks_run_while_items_are_taken() -> None:
     async def main() -> None:
         inbox: Inbox[int] = Inbox(capacity=10 * TURN)
-        in_other_thread(lambda: [inbox.push(number) for number in range(10 * TURN)]).join()
+        pushing(inbox, 10 * TURN).join()
         turns = 0
 
         async def other() -> None:
@@ -106,7 +116,7 @@ def test_every_waiter_gets_one_item() -> None:
         inbox: Inbox[int] = Inbox()
         waiting = [asyncio.create_task(inbox.recv()) for _ in range(5)]
         await asyncio.sleep(0)
-        in_other_thread(lambda: [inbox.push(number) for number in range(5)])
+        pushing(inbox, 5)
 
         assert sorted(await asyncio.gather(*waiting)) == [0, 1, 2, 3, 4]
 
@@ -178,7 +188,7 @@ def test_functions_are_called_one_after_the_other() -> None:
 
         inbox: Inbox[int] = Inbox(capacity=100)
         caller = Caller(inbox, function, lambda: dropped.append(True))
-        in_other_thread(lambda: [inbox.push(number) for number in range(100)]).join()
+        pushing(inbox, 100).join()
         in_other_thread(inbox.close).join()
         await caller.settle()
 
@@ -227,14 +237,18 @@ def test_what_may_be_a_handler() -> None:
     async def main() -> None:
         def function(item: int) -> None: ...
 
+        inbox: Inbox[int]
+        caller: Caller[int] | None
         inbox, caller, user = into_inbox(RingChannel(2), "", capacity=9, overflow="block")
         assert caller is None
         for number in range(5):
             inbox.push(number)
         assert len(inbox) == 2
-        assert into_inbox(FifoChannel(2), "", capacity=9, overflow="drop_newest")[1] is None
-        assert into_inbox((function, "mine"), "", capacity=9, overflow="block")[2] == "mine"
-        _, caller, user = into_inbox(Callback(function, function), "", capacity=9, overflow="block")
+        inbox, caller, _ = into_inbox(FifoChannel(2), "", capacity=9, overflow="drop_newest")
+        assert caller is None
+        _, caller, user = into_inbox((function, "mine"), "", capacity=9, overflow="block")
+        assert user == "mine"
+        _, caller, user = into_inbox(Callback(function, lambda: None), "", capacity=9, overflow="block")
         assert caller is not None
         assert user is None
         with pytest.raises(ValueError, match="invalid handler"):

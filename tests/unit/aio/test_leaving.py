@@ -14,8 +14,8 @@ from elea import aio
 
 def config(mode="peer", **entries):
     made = aio.Config()
-    entries = {"mode": mode, "scouting/multicast/enabled": False, "scouting/delay": 0, "listen/endpoints": [], **entries}
-    for path, value in entries.items():
+    quiet = {"scouting/multicast/enabled": False, "scouting/delay": 0, "listen/endpoints": []}
+    for path, value in {"mode": mode, **quiet, **entries}.items():
         made.insert_json5(path, json.dumps(value))
     return made
 """

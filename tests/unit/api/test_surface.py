@@ -17,12 +17,7 @@ zenoh = pytest.importorskip("zenoh")
 STUBS = Path(zenoh.__file__).parent
 
 LATER = {
-    "SessionInfo",
     "Scout",
-    "LinkEventsListener",
-    "TransportEventsListener",
-    "LinkEvent",
-    "TransportEvent",
     # zenoh.ext
     "AdvancedPublisher",
     "AdvancedSubscriber",
@@ -210,6 +205,14 @@ def test_every_function_has_the_same_parameters(name: str) -> None:
     stub = next(node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name)
 
     assert not difference(signature(ours(name)), parameters(stub))
+
+
+@pytest.mark.parametrize("name", ["init_log_from_env_or", "open", "try_init_log_from_env"])
+def test_every_function_of_the_package_has_the_same_parameters(name: str) -> None:
+    tree = ast.parse((STUBS / "__init__.pyi").read_text(encoding="utf-8"))
+    stub = next(node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name)
+
+    assert not difference(signature(getattr(elea, name)), parameters(stub))
 
 
 def test_later_names_only_what_the_stubs_have() -> None:

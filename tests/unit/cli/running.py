@@ -119,4 +119,8 @@ def start_broker(*words: str) -> tuple[Running, str]:
     """A broker on a free port of this machine, and its locator."""
     quiet = ("--json", "-l", "tcp/127.0.0.1:0", "--no-multicast-scouting")
     broker = Running("broker", *quiet, *words)
-    return broker, str(broker.form()["locators"][0])
+    try:
+        return broker, str(broker.form()["locators"][0])
+    except BaseException:
+        broker.__exit__(None, None, None)
+        raise

@@ -110,6 +110,7 @@ def test_pub_sends_lines_of_standard_input(elea: Elea, locator: str) -> None:
     form = json.loads(result.lines[-1])
     assert result.status == 0
     assert (form["event"], form["sent"], form["dropped"], form["octets"]) == ("done", 3, 0, 3)
+    assert isinstance(form["matching"], bool)
 
 
 def test_pub_keeps_its_rate(elea: Elea, locator: str) -> None:
@@ -119,6 +120,7 @@ def test_pub_keeps_its_rate(elea: Elea, locator: str) -> None:
     assert time.monotonic() - began >= 0.2
     assert result.status == 0
     assert result.out.startswith("11 sent  0 dropped")
+    assert "nobody subscribes to t5/a" in result.err
 
 
 def test_pub_ends_in_good_order_on_ctrl_c(locator: str) -> None:
