@@ -60,7 +60,7 @@ class Replies:
 
     def cancel(self) -> None:
         """End the query; what has come can still be taken."""
-        self._token.cancel()
+        _end(self._inbox, self._token)
 
     def __aiter__(self) -> Self:
         return self
@@ -88,7 +88,12 @@ class Replies:
         if inbox is not None and not inbox.is_closed:
             inbox.abandoned = True
             with contextlib.suppress(RuntimeError):  # the loop is closed; the query ends by its timeout
-                self._loop.call_soon_threadsafe(self._token.cancel)
+                self._loop.call_soon_threadsafe(_end, inbox, self._token)
+
+
+def _end(inbox: Inbox[Reply], token: CancellationToken) -> None:
+    token.cancel()
+    inbox.close()  # a thread may be waiting for room, and the end of the query would wait behind it
 
 
 def ask(

@@ -118,7 +118,7 @@ class Outlet:
     def deliver_here(self, meta: bytes | None, payload: bytes, qos: int, reliable: bool) -> None:
         """Bring a sample to the subscribers of this process."""
         node = self._session._node
-        arrived = Arrived(self._key, [(0, 0, b"", qos, meta, payload)], reliable)
+        arrived = Arrived(KeyExpr(self._key), [(0, 0, b"", qos, meta, payload)], reliable)
         for box in self.boxes:
             node.round.add(box, arrived)
         node.deliver_soon()

@@ -130,7 +130,7 @@ class Node:
                 for face in route.faces:
                     face.forward(route, piece, size, qos, reliable)
         for box in route.boxes:
-            self.round.add(box, Arrived(route.key, run, reliable))
+            self.round.add(box, Arrived(route.expr, run, reliable))
 
 
 def _same_qos(run: list[Pushed]) -> list[tuple[int, int, int]]:

@@ -7,6 +7,7 @@ from typing import Final, Protocol
 
 from elea.broker.delivery import Mailbox
 from elea.broker.relay import OutgoingKey
+from elea.model.keyexpr import KeyExpr
 from elea.wire.zenoh1.samples import Pushed
 
 __all__ = ["Arrived", "Forwarder", "Route", "Routes"]
@@ -24,12 +25,13 @@ class Forwarder(Protocol):
 class Route:
     """The way of one key: handlers here, sessions elsewhere."""
 
-    __slots__ = ("boxes", "faces", "generation", "key", "outgoing")
+    __slots__ = ("boxes", "expr", "faces", "generation", "key", "outgoing")
 
     def __init__(
         self, key: str, generation: int, boxes: Sequence[Mailbox], faces: Sequence[Forwarder], outgoing: OutgoingKey
     ) -> None:
         self.key = key
+        self.expr = KeyExpr(key)  # made once for all samples of the key
         self.generation = generation
         self.boxes = boxes
         self.faces = faces
@@ -41,7 +43,7 @@ class Arrived:
 
     __slots__ = ("key", "reliable", "run")
 
-    def __init__(self, key: str, run: list[Pushed], reliable: bool) -> None:
+    def __init__(self, key: KeyExpr, run: list[Pushed], reliable: bool) -> None:
         self.key = key
         self.run = run
         self.reliable = reliable

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import inspect
 import threading
+import time
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -274,6 +275,26 @@ def test_a_session_that_cannot_be_opened_says_why() -> None:
 
     with pytest.raises(EleaError, match=r"127\.0\.0\.1:1"):
         asyncio.run(main())
+
+
+@between
+async def test_closing_does_not_wait_for_a_consumer_that_takes_nothing(a: aio.Session, b: aio.Session) -> None:
+    async def answer(query: aio.Query) -> None:
+        for number in range(20):
+            await query.reply(f"stuck/{number}", "x")
+
+    await b.declare_subscriber("stuck/**", capacity=1)
+    await b.declare_queryable("stuck/**", answer)
+    async with a.declare_publisher("stuck/x") as publisher, a.declare_querier("stuck/**") as querier:
+        await eventually(lambda: publisher.matching_status.matching and querier.matching_status.matching)
+        for _ in range(20):
+            await publisher.put("x")
+        async with await querier.get(capacity=1) as replies:
+            await replies.recv(timeout=5)
+        started = time.monotonic()
+        await b.close()
+        await a.close()
+        assert time.monotonic() - started < 3
 
 
 TWINS = [
