@@ -28,7 +28,6 @@ class Handle:
         self._eid = session._next_eid()
         self._gone = False
         self._ending = threading.Lock()
-        session._handles.add(self)
 
     @property
     def id(self) -> EntityGlobalId:

@@ -82,13 +82,16 @@ class Liveliness:
 
     def declare_token(self, key_expr: KeyExpr | str) -> LivelinessToken:
         """Declare a token."""
-        return LivelinessToken(self._session, self._session._key(key_expr))
+        return self._session._keep(LivelinessToken(self._session, self._session._key(key_expr)))
 
     def declare_subscriber(
         self, key_expr: KeyExpr | str, handler: Any = None, *, history: bool | None = None
     ) -> LivelinessSubscriber[Any]:
         """Be told of tokens that come and go; with `history`, also of those that are there."""
-        return LivelinessSubscriber(self._session, self._session._key(key_expr), handler, history=bool(history))
+        subscriber: LivelinessSubscriber[Any] = LivelinessSubscriber(
+            self._session, self._session._key(key_expr), handler, history=bool(history)
+        )
+        return self._session._keep(subscriber)
 
     def get(
         self,

@@ -203,7 +203,7 @@ class Publisher(Handle):
             self._session, Entity.SUBSCRIBER, str(self._key_expr), handler, self._destination
         )
         self._listeners.append(listener)
-        return listener
+        return self._session._keep(listener)
 
     def put(
         self,

@@ -237,7 +237,7 @@ class Querier(Handle):
             self._session, Entity.QUERYABLE, str(self._key_expr), handler, self._options.destination, complete=complete
         )
         self._listeners.append(listener)
-        return listener
+        return self._session._keep(listener)
 
     def get(
         self,

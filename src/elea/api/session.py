@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import weakref
 from types import TracebackType
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn, Self, TypeVar
 
 from elea.api.answering import Queryable
 from elea.api.cancellation import CancellationToken
@@ -32,6 +32,8 @@ from elea.model.selector import Selector
 from elea.wire.zenoh1.samples import split_body
 
 __all__ = ["Session", "open"]
+
+T = TypeVar("T", bound=Handle)
 
 SESSION_EID = 1
 MAX_OUTLETS = 4096
@@ -171,7 +173,7 @@ class Session:
         allowed_destination: Locality | None = None,
     ) -> Publisher:
         """Declare that this session will put to a key, again and again."""
-        return Publisher(
+        publisher = Publisher(
             self,
             self._key(key_expr),
             encoding=into_encoding(encoding),
@@ -179,13 +181,14 @@ class Session:
             reliability=Reliability.RELIABLE if reliability is None else reliability,
             destination=Locality.ANY if allowed_destination is None else allowed_destination,
         )
+        return self._keep(publisher)
 
     def declare_subscriber(
         self, key_expr: KeyExpr | str, handler: Any = None, *, allowed_origin: Locality | None = None
     ) -> Subscriber[Any]:
         """Receive what is put to a key expression."""
         origin = Locality.ANY if allowed_origin is None else allowed_origin
-        return Subscriber(self, self._key(key_expr), handler, origin)
+        return self._keep(Subscriber(self, self._key(key_expr), handler, origin))
 
     # -- queries
 
@@ -244,7 +247,7 @@ class Session:
         options = self._options(
             target, consolidation, accept_replies, timeout, congestion_control, priority, express, allowed_destination
         )
-        return Querier(self, self._key(key_expr), options)
+        return self._keep(Querier(self, self._key(key_expr), options))
 
     def declare_queryable(
         self,
@@ -256,7 +259,7 @@ class Session:
     ) -> Queryable[Any]:
         """Answer queries on a key expression; `complete` says that nobody else need be asked."""
         origin = Locality.ANY if allowed_origin is None else allowed_origin
-        return Queryable(self, self._key(key_expr), handler, complete=bool(complete), origin=origin)
+        return self._keep(Queryable(self, self._key(key_expr), handler, complete=bool(complete), origin=origin))
 
     def liveliness(self) -> Liveliness:
         """Tokens of this session, and those of others."""
@@ -264,6 +267,11 @@ class Session:
         return Liveliness(self)
 
     # -- for the parts of a session
+
+    def _keep(self, handle: T) -> T:
+        """Remember what has been declared, to end it with the session; not before it is declared completely."""
+        self._handles.add(handle)
+        return handle
 
     def _next_eid(self) -> int:
         self._check()

@@ -48,14 +48,16 @@ class SessionInfo:
     ) -> TransportEventsListener[Any]:
         """Be told when sessions open and end; with `history`, also of those that are open."""
         self._session._check()
-        return TransportEventsListener(self._session, handler, "TransportEvent", history=bool(history))
+        return self._session._keep(
+            TransportEventsListener(self._session, handler, "TransportEvent", history=bool(history))
+        )
 
     def declare_link_events_listener(
         self, handler: Any = None, *, history: bool | None = None
     ) -> LinkEventsListener[Any]:
         """Be told when links are added and removed; with `history`, also of those that are there."""
         self._session._check()
-        return LinkEventsListener(self._session, handler, "LinkEvent", history=bool(history))
+        return self._session._keep(LinkEventsListener(self._session, handler, "LinkEvent", history=bool(history)))
 
     def dropped(self) -> dict[str, int]:
         """Messages lost on the way out, by reason, over all links. Not part of eclipse-zenoh's API."""

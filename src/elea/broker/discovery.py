@@ -40,6 +40,9 @@ ATTEMPTS: Final = 3
 HESITATION: Final = 0.1
 """Seconds, at most, before connecting to a node heard of: all who hear of it at once would connect at once."""
 
+BREATHER: Final = 0.1
+"""Seconds between two searches of a client, whose `scouting/timeout` may be 0."""
+
 POLL: Final = 0.002
 GREETING_SECONDS: Final = 0.5
 
@@ -137,6 +140,7 @@ class Discovery:
         self._answerer: ScoutAnswerer | None = None
         self._listener: ScoutListener | None = None
         self._seeker: Seeker | None = None
+        self._answers: queue.SimpleQueue[Found | None] = queue.SimpleQueue()
         self._scouted: Connection | None = None  # the one session of a client that has no configured locator
         links.on_joining = self._joining
         node.on_oam = self._oam
@@ -189,19 +193,20 @@ class Discovery:
         if settings.group is None or not settings.autoconnect:
             problem = "a client that may not scout has nobody to connect to"
             raise ConfigError("connect/endpoints", problem, "give a locator such as tcp/127.0.0.1:7447")
-        answers: queue.SimpleQueue[Found] = queue.SimpleQueue()
-        seeker = self._seek(answers.put)
+        seeker = self._seek(self._answers.put)
         deadline = monotonic() + settings.timeout
         problem = ""
         try:
             while (left := deadline - monotonic()) > 0 and not self._closed.is_set():
                 try:
-                    found = answers.get(timeout=left)
+                    found = self._answers.get(timeout=left)
                 except queue.Empty:
                     break
-                connection, problem = self._try(found.locators, left)
+                connection, problem = (None, problem) if found is None else self._try(found.locators, left)
                 if connection is not None:
                     self._scouted = connection
+                    if connection.ended.is_set():  # so soon that nobody looked for it
+                        self._lost(connection)
                     return
         finally:
             seeker.close()
@@ -271,9 +276,15 @@ class Discovery:
             if session is not None and self.gossip is not None and self._faces.get(session.node_id) is session:
                 del self._faces[session.node_id]
                 self.gossip.left(session.node_id)
-        if connection is self._scouted and not self._closed.is_set():
+        self._lost(connection)
+
+    def _lost(self, connection: Connection) -> None:
+        """A client that had found somebody looks for somebody again."""
+        with self._lock:
+            if connection is not self._scouted or self._closed.is_set():
+                return
             self._scouted = None
-            threading.Thread(target=self._find_again, name="elea-reconnect", daemon=True).start()
+        threading.Thread(target=self._find_again, name="elea-reconnect", daemon=True).start()
 
     def _find_again(self) -> None:
         while not self._closed.is_set():
@@ -282,6 +293,7 @@ class Discovery:
                 return
             except EleaError as error:
                 _log.info("scouting goes on: problem=%s", error)
+                self._closed.wait(BREATHER)
 
     def _oam(self, session: Zenoh1Session, message: Oam) -> None:
         """A neighbour tells of others."""
@@ -322,7 +334,8 @@ class Discovery:
         with self.node.lock:
             if settings.wait_connected and self._meeting:
                 return False
-            sessions = [c.session for c in list(self.links.connections) if c.session is not None]
+            every = [c.session for c in list(self.links.connections) if c.session is not None]
+            sessions = [session for session in every if session.role is not Role.CLIENT]
             if settings.wait_connected and self._seeker is not None and not sessions:
                 return False
             if not settings.wait_declared:
@@ -338,6 +351,7 @@ class Discovery:
     def close(self) -> None:
         """Find nobody any more, and be found by nobody."""
         self._closed.set()
+        self._answers.put(None)  # wakes who waits for one
         for part in (self._seeker, self._listener):
             if part is not None:
                 part.close()

@@ -189,7 +189,10 @@ class Connection:
             wait_before_close=settings.wait_before_close,
         )
         self._receiver = Receiver(agreement, monotonic())
-        self.session = Zenoh1Session(self.links.node, agreement, REGIONS[agreement.peer_role], outbox)
+        session = Zenoh1Session(self.links.node, agreement, REGIONS[agreement.peer_role], outbox)
+        stalled = SessionClosed(CloseReason.UNRESPONSIVE, "the other node takes no more messages")
+        session.on_stalled = lambda: self.end(stalled)
+        self.session = session
 
     def _opened(self) -> None:
         """The last message of the handshake is out: the session begins."""

@@ -16,7 +16,7 @@ from elea.broker.delivery import Round, Watch
 from elea.broker.own import OwnSession
 from elea.broker.relay import Numbers, OutgoingKey, Stamper
 from elea.broker.routes import Arrived, Forwarder, Route
-from elea.io.timers import Keeper, monotonic, wall_ns
+from elea.io.timers import Keeper, monotonic
 from elea.model.node_id import NodeId
 from elea.model.qos import Role
 from elea.model.timestamp import Hlc
@@ -117,11 +117,11 @@ class Node:
         boxes = self.own.boxes(key, here=source is self.own)
         return Route(key, generation, boxes, others, OutgoingKey(key, self.numbers.number(key) if others else 0))
 
-    def deliver(self, route: Route, run: list[Pushed], reliable: bool) -> None:
-        """Send a run of samples of one key its way."""
+    def deliver(self, route: Route, run: list[Pushed], reliable: bool, now_ns: int) -> None:
+        """Send a run of samples of one key its way; `now_ns` is when its batch was read."""
         if route.faces:
             if self.stamper is not None:
-                parts = route.outgoing.stamp(run, self.stamper, wall_ns())
+                parts = route.outgoing.stamp(run, self.stamper, now_ns)
             else:
                 parts = route.outgoing.rewrite(run)
             for qos, start, end in _same_qos(run):
@@ -136,7 +136,7 @@ class Node:
 def _same_qos(run: list[Pushed]) -> list[tuple[int, int, int]]:
     """Pieces of a run with one quality of service; nearly always there is one."""
     first = run[0][3]
-    if all(entry[3] == first for entry in run):
+    if len(run) == 1 or all(entry[3] == first for entry in run):
         return [(first, 0, len(run))]
     pieces: list[tuple[int, int, int]] = []
     start = 0

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from elea.broker.routes import Route, Routes
 from elea.broker.translate import DATA_QOS, Keys, UnknownResource, from_wire, to_wire
+from elea.io.timers import wall_ns
 from elea.model import keyexpr
 from elea.model.errors import InvalidKeyExpr, Truncated
 from elea.model.qos import Role
@@ -41,6 +43,8 @@ class Zenoh1Session:
         self.ignored = 0  # control messages whose key makes no sense
         self._region = region
         self._told: set[int] = set()
+        self.on_stalled: Callable[[], None] = lambda: None
+        """What to do when the other node takes nothing more."""
 
     @property
     def node_id(self) -> bytes:
@@ -58,18 +62,17 @@ class Zenoh1Session:
 
     def send(self, message: Control) -> None:
         """Queue a control message."""
-        out = bytearray()
-        write_network_message(out, to_wire(message))
         conduit = CONTROL_CONDUIT
         if isinstance(message, Request | Response | ResponseFinal):
             conduit = (message.qos & 7) << 1 | 1
-        self.outbox.offer(conduit, (bytes(out), b""), len(out), droppable=False)
+        self.say(to_wire(message), conduit)
 
-    def say(self, message: m.NetworkMessage) -> None:
-        """Queue a message that is none of the space's."""
+    def say(self, message: m.NetworkMessage, conduit: int = CONTROL_CONDUIT) -> None:
+        """Queue a message that must not be lost: a neighbour that has no room for it is given up (zenoh-1 §6.5)."""
         out = bytearray()
         write_network_message(out, message)
-        self.outbox.offer(CONTROL_CONDUIT, (bytes(out), b""), len(out), droppable=False)
+        if not self.outbox.offer(conduit, (bytes(out), b""), len(out), False):
+            self.node.later(self.on_stalled)
 
     def forward(self, route: Route, parts: tuple[bytes, ...], size: int, qos: int, reliable: bool) -> None:
         """Queue rewritten samples; what does not fit is dropped and counted by the outbox."""
@@ -81,34 +84,33 @@ class Zenoh1Session:
         if number and number not in self._told:
             self._told.add(number)
             self.keys.ours[number] = key
-            out = bytearray()
-            write_network_message(out, m.Declare(m.DeclareKeyExpr(number, 0, key), qos=8))
-            self.outbox.offer(CONTROL_CONDUIT, (bytes(out), b""), len(out), droppable=False)
+            self.say(m.Declare(m.DeclareKeyExpr(number, 0, key), qos=8))
 
     # -- in -----------------------------------------------------------------------------------------------------------
 
     def network(self, buf: bytes, at: int, priority: int, reliable: bool) -> int:
         """Take the network messages from `at` on."""
         size = len(buf)
+        now_ns = wall_ns()
         while at < size:
             run: list[Pushed] = []
             at = read_pushes(buf, at, run)
             if run:
-                self._samples(run, reliable)
+                self._samples(run, reliable, now_ns)
             if at >= size or buf[at] & 0x1F < NETWORK:
                 break
             try:
                 message, at = read_network_message(buf, at)
             except IndexError:
                 raise Truncated(DIALECT, size) from None
-            self._message(message, reliable)
+            self._message(message, reliable, now_ns)
         return at
 
     def closed(self, reason: int, whole_session: bool) -> None:
         """The other node has ended the session."""
         _log.info("session closed by the other node: node=%s reason=%d", self.node_id.hex(), reason)
 
-    def _samples(self, run: list[Pushed], reliable: bool) -> None:
+    def _samples(self, run: list[Pushed], reliable: bool, now_ns: int) -> None:
         """Cut a run where the key changes and send each piece its way."""
         start, count = 0, len(run)
         while start < count:
@@ -124,7 +126,7 @@ class Zenoh1Session:
             if route is None:
                 self.unroutable += len(piece)
             else:
-                self.node.deliver(route, piece, reliable)
+                self.node.deliver(route, piece, reliable, now_ns)
             start = end
 
     def _find(self, header: int, scope: int, suffix: bytes) -> Route | None:
@@ -137,9 +139,9 @@ class Zenoh1Session:
             return None
         return self.node.route(self, key)
 
-    def _message(self, message: m.NetworkMessage, reliable: bool) -> None:
+    def _message(self, message: m.NetworkMessage, reliable: bool, now_ns: int) -> None:
         if isinstance(message, m.Push):
-            self._push(message, reliable)
+            self._push(message, reliable, now_ns)
             return
         if isinstance(message, m.Oam):
             if self.node.on_oam is not None:
@@ -155,7 +157,7 @@ class Zenoh1Session:
         if control is not None:
             self.node.control(self, control)
 
-    def _push(self, message: m.Push, reliable: bool) -> None:
+    def _push(self, message: m.Push, reliable: bool, now_ns: int) -> None:
         """A PUSH that the fast path left: a deletion, or one with rare extensions."""
         expr = message.wire_expr
         header = (0x40 if expr.sender else 0) | (0x20 if expr.suffix is not None else 0)
@@ -165,7 +167,7 @@ class Zenoh1Session:
             self.unroutable += 1
             return
         qos = DEFAULT_QOS if message.qos is None else message.qos
-        self.node.deliver(route, [(header, expr.scope, suffix, qos, *split_body(message.body))], reliable)
+        self.node.deliver(route, [(header, expr.scope, suffix, qos, *split_body(message.body))], reliable, now_ns)
 
     def _senseless(self, message: m.NetworkMessage, error: Exception) -> None:
         """A message about a key that is none: the link stays up, and nobody is left waiting (zenoh-1 §9.3, §14.1)."""

@@ -11,7 +11,6 @@ from tests.interop.columns import Column
 __all__ = ["NOT_YET", "ROWS", "Row", "row"]
 
 NOT_YET: dict[str, str] = {
-    "admin space": "elea answers nothing under @/ yet",
     "scouting: scout": "elea.scout is not there yet",
     "scouting: connect": "nodes do not answer or send scouting messages yet",
 }
