@@ -44,6 +44,13 @@ class Pretended:
         return []
 
 
+class Neighbour:
+    """A session the space has not been told of yet."""
+
+    role = Role.PEER
+    node_id = OTHER
+
+
 @pytest.fixture
 def node() -> Iterator[Node]:
     keeper = Keeper("test")
@@ -147,7 +154,7 @@ def test_client_says_why_nodes_found_could_not_be_reached(node: Node, monkeypatc
 
 def test_opening_waits_for_nothing_when_told_so(node: Node) -> None:
     links = Pretended(refuse)
-    session = SimpleNamespace(role=Role.PEER, node_id=OTHER)
+    session = Neighbour()
     links.connections = [SimpleNamespace(session=session)]
 
     patient = discovery(node, links)
