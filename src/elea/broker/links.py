@@ -391,7 +391,10 @@ class Links:
             self.node.space.add_face(session)
         self.node.settle()
         _log.info(
-            "session opened: node=%s role=%s link=%s", session.node_id.hex(), session.role.name, connection.link.remote
+            "session opened: node=%s role=%s link=%s",
+            NodeId(session.node_id),
+            session.role.name,
+            connection.link.remote,
         )
         for listener in list(self.listeners_of_events):
             listener(connection, True)
@@ -408,7 +411,7 @@ class Links:
             with self.node.lock:
                 self.node.space.remove_face(connection.session, monotonic())
             self.node.settle()
-            _log.info("session ended: node=%s reason=%s", connection.session.node_id.hex(), connection.error)
+            _log.info("session ended: node=%s reason=%s", NodeId(connection.session.node_id), connection.error)
             for listener in list(self.listeners_of_events):
                 listener(connection, False)
         if was_open and self.on_left is not None:

@@ -13,6 +13,7 @@ from elea.io.errors import LinkError
 from elea.io.timers import Keeper, monotonic
 from elea.model.errors import EleaError, SessionError
 from elea.model.qos import Role
+from elea.protocol.zenoh1.backoff import Backoff
 
 if TYPE_CHECKING:
     from elea.broker.discovery import Discovery
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 __all__ = ["Runtime"]
 
 _log = logging.getLogger("elea.broker")
+
+LASTING = 2.0
+"""Seconds after which a session counts as having worked, and its loss is answered by reconnecting at once."""
 
 
 class Runtime:
@@ -32,6 +36,8 @@ class Runtime:
         self.links.on_left = self._left
         self.discovery: Discovery | None = None
         self._wanted: dict[str, Connection | None] = {}
+        self._opened: dict[str, float] = {}
+        self._backoffs: dict[str, Backoff] = {}
         self._closed = False
         self._stopping = threading.Event()
         self._lock = threading.Lock()
@@ -48,19 +54,20 @@ class Runtime:
             timeout: seconds to go on trying; None for ever, in the background; 0 for one attempt each.
             must: whether failure is an error; otherwise it is tried again in the background.
         """
-        problems: list[str] = []
+        problems: dict[str, EleaError] = {}
         for locator in locators:
             try:
                 self._wanted[locator] = self._connect(locator, timeout)
                 if self.node.role is Role.CLIENT:
                     return
             except EleaError as error:
-                problems.append(f"{locator}: {error}")
+                problems[locator] = error
                 if self.node.role is not Role.CLIENT and not must:
                     self._wanted[locator] = None
                     self._retry(locator)
         if problems and (must or self.node.role is Role.CLIENT):
-            raise SessionError(f"cannot connect: {'; '.join(problems)}")
+            told = "; ".join(f"{locator}: {problem}" for locator, problem in problems.items())
+            raise SessionError(f"cannot connect: {told}") from next(iter(problems.values()))
 
     def _connect(self, locator: str, timeout: float | None) -> Connection:
         backoff = self.links.settings.backoff()
@@ -81,6 +88,8 @@ class Runtime:
         for locator, wanted in list(self._wanted.items()):
             if wanted is connection and not self._closed:
                 self._wanted[locator] = None
+                if monotonic() - self._opened.get(locator, 0.0) >= LASTING:
+                    self._backoffs.pop(locator, None)
                 self._retry(locator)
 
     def _retry(self, locator: str) -> None:
@@ -88,10 +97,14 @@ class Runtime:
         thread.start()
 
     def _come_back(self, locator: str) -> None:
-        backoff = self.links.settings.backoff()
+        backoff = self._backoffs.setdefault(locator, self.links.settings.backoff())
         while not self._closed:
             try:
+                # A session that ended as soon as it began counts as an attempt: no storm of reconnections.
+                if monotonic() - self._opened.get(locator, 0.0) < LASTING and self._stopping.wait(backoff.delay()):
+                    return
                 self._wanted[locator] = self.links.connect(locator)
+                self._opened[locator] = monotonic()
                 return
             except EleaError as error:
                 pause = backoff.delay()

@@ -11,6 +11,7 @@ from elea.broker.translate import DATA_QOS, Keys, UnknownResource, from_wire, to
 from elea.io.timers import wall_ns
 from elea.model import keyexpr
 from elea.model.errors import InvalidKeyExpr, Truncated
+from elea.model.node_id import NodeId
 from elea.model.qos import Role
 from elea.protocol.zenoh1.terms import Agreement
 from elea.space.face import Control, Final, Region, Request, Response, ResponseFinal
@@ -108,7 +109,7 @@ class Zenoh1Session:
 
     def closed(self, reason: int, whole_session: bool) -> None:
         """The other node has ended the session."""
-        _log.info("session closed by the other node: node=%s reason=%d", self.node_id.hex(), reason)
+        _log.info("session closed by the other node: node=%s reason=%d", NodeId(self.node_id), reason)
 
     def _samples(self, run: list[Pushed], reliable: bool, now_ns: int) -> None:
         """Cut a run where the key changes and send each piece its way."""
@@ -135,7 +136,7 @@ class Zenoh1Session:
             key = self.keys.resolve(scope, text, bool(header & 0x40))
             keyexpr.check(key)
         except (UnknownResource, InvalidKeyExpr, UnicodeDecodeError) as error:
-            _log.warning("sample dropped: node=%s problem=%s", self.node_id.hex(), error)
+            _log.warning("sample dropped: node=%s problem=%s", NodeId(self.node_id), error)
             return None
         return self.node.route(self, key)
 
@@ -172,7 +173,7 @@ class Zenoh1Session:
     def _senseless(self, message: m.NetworkMessage, error: Exception) -> None:
         """A message about a key that is none: the link stays up, and nobody is left waiting (zenoh-1 §9.3, §14.1)."""
         self.ignored += 1
-        _log.warning("message ignored: node=%s problem=%s", self.node_id.hex(), error)
+        _log.warning("message ignored: node=%s problem=%s", NodeId(self.node_id), error)
         if isinstance(message, m.Request):
             self.send(ResponseFinal(message.id, DATA_QOS if message.qos is None else message.qos))
         elif isinstance(message, m.Interest):

@@ -27,7 +27,6 @@ PERMISSIONS: Final = {"r": (True, False), "w": (False, True), "rw": (True, True)
 
 PAIR: Final = re.compile(r"(\w+)=(.*?)(?=\s\w+=|$)", re.DOTALL)
 
-MAX_IDS: Final = 10_000
 
 COLOURS: Final = {logging.INFO: "green", logging.WARNING: "yellow", logging.ERROR: "red"}
 
@@ -121,7 +120,6 @@ class _Log(logging.Handler):
         self._out = out
         self._logger = logging.getLogger("elea")
         self._before = self._logger.level, self._logger.propagate
-        self._ids: dict[str, str] = {}
 
     def __enter__(self) -> None:
         self._logger.setLevel(self.level)
@@ -155,8 +153,6 @@ class _Log(logging.Handler):
 
     def _show(self, record: logging.LogRecord) -> None:
         event = event_of(record.getMessage())
-        if "node" in event:
-            event["node"] = self._written(str(event["node"]))
         if self._out.json:
             self._out.form({"level": record.levelname.lower(), **event})
             return
@@ -164,15 +160,3 @@ class _Log(logging.Handler):
         head = paint(str(event.pop("event")), COLOURS.get(record.levelno, "red"))
         pairs = "  ".join(f"{paint(name, 'dim')} {safe(str(value))}" for name, value in event.items())
         self._out.line(f"{paint(clock_text(), 'dim')}  {head}  {pairs}".rstrip())
-
-    def _written(self, octets: str) -> str:
-        """The identifier as it is written elsewhere; the log has its octets in the order of the wire."""
-        from elea.api.identity import ZenohId
-
-        if self._session is not None and octets not in self._ids:
-            for one in list(self._session._runtime.links.connections):
-                if one.session is not None:
-                    self._ids[one.session.node_id.hex()] = str(ZenohId(one.session.node_id))
-        if len(self._ids) > MAX_IDS:
-            self._ids.clear()
-        return self._ids.get(octets, octets)

@@ -10,10 +10,7 @@ from tests.interop.columns import Column
 
 __all__ = ["NOT_YET", "ROWS", "Row", "row"]
 
-NOT_YET: dict[str, str] = {
-    "scouting: scout": "elea.scout is not there yet",
-    "scouting: connect": "nodes do not answer or send scouting messages yet",
-}
+NOT_YET: dict[str, str] = {}
 """Rows Elea cannot fill yet, each with the reason; they run all the same and stand in the matrix as "not yet"."""
 
 

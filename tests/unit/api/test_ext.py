@@ -125,10 +125,12 @@ TYPES = [
 ]
 
 
-@given(st.binary(max_size=12), st.sampled_from(TYPES))
+SMALL = st.lists(st.integers(0, 127), max_size=12).map(bytes)
+"""Octets below 128: for larger sizes eclipse-zenoh allocates first and ends the process when that fails."""
+
+
+@given(SMALL, st.sampled_from(TYPES))
 def test_any_octets_are_read_or_refused_the_same(data: bytes, tp: type) -> None:
-    if data[:2] and all(octet > 127 for octet in data[:4]):
-        return  # eclipse-zenoh panics or allocates for sizes of gigabytes
     try:
         expected = real.z_deserialize(tp, zenoh.ZBytes(data))
     except real.ZDeserializeError:
