@@ -34,7 +34,7 @@ def blocks() -> list[tuple[Path, str]]:
 
 @pytest.mark.parametrize(("page", "code"), blocks(), ids=lambda value: str(value) if isinstance(value, Path) else "")
 def test_examples_in_pages(page: Path, code: str, capsys: pytest.CaptureFixture[str]) -> None:
-    promised = re.findall(r"# (.*)$", code, re.MULTILINE)
+    promised = re.findall(r"print\(.*# (.*)$", code, re.MULTILINE)
 
     exec(compile(code, str(page), "exec"), {"__name__": "example"})
 
