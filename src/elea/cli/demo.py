@@ -34,6 +34,7 @@ KEYS: Final = (
 )
 
 MUTATIONS: Final = 20_000
+SAMPLES: Final = 50_000
 
 
 class Step(NamedTuple):
@@ -57,6 +58,7 @@ def run(args: argparse.Namespace) -> int:
         _dialects,
         _one_space,
         _speed,
+        _node,
         lambda paint: _hostile(paint, random.Random(args.seed)),
     )
     for part in parts:
@@ -67,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
             style.paint(f"\ndone in {time.perf_counter() - start:.1f} s", "bold", "green"),
             "— try these yourself:",
         )
-        for command in ("elea decode --help", "elea key 'a/**' 'zenoh://a/*/b'", "elea info"):
+        for command in ("elea broker", "elea sub '**' -e tcp/127.0.0.1:7447", "elea decode --help", "elea info"):
             print(f"  {style.paint(command, 'cyan')}")
     return 0
 
@@ -149,6 +151,50 @@ def _speed(style: Style) -> Iterator[Step]:
     ]
     lines.append(style.paint("measured now; `make bench` has the whole table, compiled codecs included", "dim"))
     yield Step(f"speed of the codec, {how}", lines, {"decoders": how, **{k: round(v) for k, v in rates.items()}})
+
+
+def _node(style: Style) -> Iterator[Step]:
+    """A router and two clients, all in this process, over real sockets."""
+    import threading
+
+    import elea
+
+    def config(mode: str, side: str, locator: str) -> elea.Config:
+        rest = "scouting: {multicast: {enabled: false}}"
+        return elea.Config.from_json5(f"{{mode: '{mode}', {side}: {{endpoints: ['{locator}']}}, {rest}}}")
+
+    router = elea.open(config("router", "listen", "tcp/127.0.0.1:0"))
+    where = router._runtime.links.locators()[0]
+    robot, program = (elea.open(config("client", "connect", where)) for _ in range(2))
+    arrived, done = [0], threading.Event()
+
+    def take(sample: elea.Sample) -> None:
+        arrived[0] += 1
+        if arrived[0] == SAMPLES:
+            done.set()
+
+    with router, robot, program:
+        program.declare_subscriber("fleet/**", take)
+        program.liveliness().declare_token("fleet/program")
+        robot.declare_queryable("fleet/*/status", lambda query: query.reply(query.key_expr, "rolling"), complete=True)
+        publisher = robot.declare_publisher("fleet/1/gps", congestion_control=elea.CongestionControl.BLOCK)
+        while not publisher.matching_status.matching:
+            time.sleep(0.01)
+        start = time.perf_counter()
+        for _ in range(SAMPLES):
+            publisher.put(b"48.8566,2.3522")
+        done.wait(20)
+        span = time.perf_counter() - start
+        reply = next(iter(program.get("fleet/1/status"))).ok
+        alive = [str(answer.ok.key_expr) for answer in robot.liveliness().get("fleet/*") if answer.ok]
+    answer = "" if reply is None else reply.payload.to_string()
+    lines = [
+        f"{arrived[0]:,} of {SAMPLES:,} samples through the router in {span:.2f} s, {arrived[0] / span:,.0f} a second",
+        f"get fleet/1/status: {style.paint(answer, 'green')}",
+        f"alive: {style.paint(', '.join(alive), 'green')}",
+    ]
+    facts = {"sent": SAMPLES, "received": arrived[0], "seconds": round(span, 3), "reply": answer, "alive": alive}
+    yield Step("a router and two clients on loopback, three nodes in one process", lines, facts)
 
 
 def _rate(work: Callable[[], int]) -> float:
