@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from elea.model.errors import DecodeError, FrameTooLarge, Oversize, Truncated
@@ -103,6 +103,7 @@ def check_same_end(one: Outcome, other: Outcome) -> None:
 def test_bad_stream_ends_in_the_same_way_however_it_is_cut(dialect: str, data: st.DataObject) -> None:
     codec = codec_of(dialect)
     octets = data.draw(corrupted(streams(dialect).map(lambda stream: dialect_named(dialect).encode("stream", stream))))
+    assume(len(octets) < 8_000)  # beyond that 500 crumbs meet the limit on reading again first
 
     whole = feed_packets(codec, [octets])
 

@@ -95,9 +95,13 @@ def open_files() -> int:
     return len(os.listdir("/proc/self/fd"))
 
 
+EARLIER: set[threading.Thread] = set()
+"""Threads that lived before the test began: nodes that other tests of this process keep open."""
+
+
 def own_threads() -> list[str]:
-    """Names of the threads Elea started that still live."""
-    return [thread.name for thread in threading.enumerate() if thread.name.startswith("elea-")]
+    """Names of the threads Elea started in this test that still live."""
+    return [t.name for t in threading.enumerate() if t.name.startswith("elea-") and t not in EARLIER]
 
 
 class Authority:
