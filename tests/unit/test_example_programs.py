@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 from tests.interop.inbox import free_port
-from tests.interop.rows import NOT_YET
 
 pytestmark = pytest.mark.interop
 
@@ -261,7 +260,6 @@ def test_info_names_the_router(stages: list[Stage]) -> None:
     assert "router NODE" in lines
 
 
-@pytest.mark.xfail("scouting: scout" in NOT_YET, reason=NOT_YET.get("scouting: scout", ""))
 def test_scout_finds_a_peer(stages: list[Stage]) -> None:
     def play(stage: Stage) -> list[list[str]]:
         place = f"224.0.0.224:{free_port()}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -127,8 +128,9 @@ class _Listener(Receiving[H], Generic[H, E]):
     def _tell(self, event: E) -> None:
         self._session._node.round.add(self._box, event)
 
+    @abstractmethod
     def _event(self, connection: Connection) -> Callable[[SampleKind], E] | None:
-        raise NotImplementedError
+        """How to tell of a connection; None while there is nothing to tell."""
 
     def _end(self) -> None:
         watching: list[Any] = self._session._runtime.links.listeners_of_events

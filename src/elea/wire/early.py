@@ -90,26 +90,24 @@ class Codec:
         if kind not in self.markers:
             found, at = self.read_message(buf, at)
             return Decorated(found), at
-        rank = 0
-        markers = []
+        rank = seen = 0
+        markers: list[Any] = []
         while kind in self.markers:
             if self.markers[kind] <= rank:
                 raise MarkerOrder(self.dialect, at, "marker repeated or out of the order Conduit, Frag, RSpace")
             rank = self.markers[kind]
+            seen |= 1 << kind
             marker, at = self.read_message(buf, at)
-            markers.append((rank, marker))
+            markers.append(marker)
             kind = buf[at] & KIND
-        self._check_target(kind, {rank for rank, _ in markers}, at)
+        # An unknown or reserved id is the fault to report, before a marker that does not fit it.
+        if kind in self.assigned:
+            if seen & 1 << FRAG and kind not in FRAGMENTS:
+                raise MarkerTarget(self.dialect, at, f"message {kind} cannot be a fragment")
+            if seen & 1 << RSPACE and kind not in SPACED:
+                raise MarkerTarget(self.dialect, at, f"message {kind} has no resource space")
         found, at = self.read_message(buf, at)
-        return Decorated(found, tuple(marker for _, marker in markers)), at
-
-    def _check_target(self, kind: int, ranks: set[int], at: int) -> None:
-        if kind not in self.assigned:
-            return  # an unknown or reserved id is the fault to report
-        if self.markers[FRAG] in ranks and kind not in FRAGMENTS:
-            raise MarkerTarget(self.dialect, at, f"message {kind} cannot be a fragment")
-        if self.markers.get(RSPACE) in ranks and kind not in SPACED:
-            raise MarkerTarget(self.dialect, at, f"message {kind} has no resource space")
+        return Decorated(found, tuple(markers)), at
 
     def messages(self, buf: bytes) -> Iterator[Decorated]:
         """The messages of a packet; those before an error come out before it is raised (Z18-FRM-07)."""
