@@ -83,9 +83,9 @@ def test_trace_shows_eclipse_zenoh(broker: str) -> None:
         config.insert_json5("connect/endpoints", json.dumps([locator]))
         config.insert_json5("scouting/multicast/enabled", "false")
         with zenoh.open(config) as session:
-            publisher = session.declare_publisher("eclipse/demo")
-            publisher.put(b"\x00" * 100_000)
-            publisher.put("small")
+            # Not through a publisher: with no subscriber it would stop sending as soon as it is told so.
+            session.put("eclipse/demo", b"\x00" * 100_000, congestion_control=zenoh.CongestionControl.BLOCK)
+            session.put("eclipse/demo", "small", congestion_control=zenoh.CongestionControl.BLOCK)
         found = messages_until_end(trace)
 
         assert trace.stop() == 0
