@@ -60,11 +60,16 @@ class SessionInfo:
         return self._session._keep(LinkEventsListener(self._session, handler, "LinkEvent", history=bool(history)))
 
     def dropped(self) -> dict[str, int]:
-        """Messages lost on the way out, by reason, over all links. Not part of eclipse-zenoh's API."""
+        """Messages lost on the way out, by reason, over all links; an extra of Elea.
+
+        `relayed` counts the samples of other nodes that this one could not pass on.
+        """
         total: dict[str, int] = {}
         for connection in list(self._session._runtime.links.connections):
             if connection.session is not None:
-                for reason, count in connection.session.outbox.dropped.items():
+                outbox = connection.session.outbox
+                counts = outbox.dropped | {"refused": outbox.refused, "relayed": connection.session.lost}
+                for reason, count in counts.items():
                     total[reason] = total.get(reason, 0) + count
         return total
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from elea.broker.routes import Route, Routes
 from elea.broker.translate import DATA_QOS, Keys, UnknownResource, from_wire, to_wire
+from elea.io.errors import LinkClosed
 from elea.io.timers import wall_ns
 from elea.model import keyexpr
 from elea.model.errors import InvalidKeyExpr, Truncated
@@ -40,6 +41,7 @@ class Zenoh1Session:
         self.outbox = outbox
         self.keys = Keys()
         self.routes = Routes(self._find, lambda: node.generation)
+        self.lost = 0  # samples on their way to this neighbour that found no room, or no neighbour
         self.unroutable = 0  # samples whose key makes no sense
         self.ignored = 0  # control messages whose key makes no sense
         self._region = region
@@ -76,9 +78,20 @@ class Zenoh1Session:
             self.node.later(self.on_stalled)
 
     def forward(self, route: Route, parts: tuple[bytes, ...], size: int, qos: int, reliable: bool) -> None:
-        """Queue rewritten samples; what does not fit is dropped and counted by the outbox."""
+        """Queue rewritten samples. Those that may be dropped are, when there is no room; the others wait for it.
+
+        Waiting holds up the link the samples came from, which is what their publisher asked for with BLOCK; a neighbour
+        that takes nothing for `wait_before_close` is given up (zenoh-1 §6.5).
+        """
         self.tell(route.outgoing.number, route.key)
-        self.outbox.offer((qos & 7) << 1 | reliable, parts, size, not reliable or not qos & 8)
+        droppable = not reliable or not qos & 8
+        send = self.outbox.offer if droppable else self.outbox.put
+        try:
+            taken = send((qos & 7) << 1 | reliable, parts, size, droppable)
+        except LinkClosed:
+            taken = False  # this neighbour's end is not the fault of the one we read from
+        if not taken:
+            self.lost += len(parts) // 2
 
     def tell(self, number: int, key: str) -> None:
         """Declare a number of ours before it is first used on this link."""
