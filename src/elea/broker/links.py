@@ -227,8 +227,8 @@ class Connection:
 
     # -- the end ------------------------------------------------------------------------------------------------------
 
-    def close(self) -> None:
-        """End the session in good order."""
+    def say_goodbye(self) -> None:
+        """Send what waits, and CLOSE behind it."""
         session, sender = self.session, self._sender
         if session is not None and sender is not None and not self.ended.is_set():
             try:
@@ -237,6 +237,15 @@ class Connection:
                 session.outbox.flush(CLOSING_SECONDS)
             except LinkError:
                 pass  # it is gone already, which is what is wanted
+
+    def close(self, wait: float) -> None:
+        """End the session after `say_goodbye`; the other node may take `wait` seconds to leave first.
+
+        Leaving first would lose data: a socket closed with something unread in it resets the connection, and a reset
+        throws away what the other node has not read yet.
+        """
+        if self.session is not None and self._thread is not threading.current_thread():
+            self.ended.wait(max(wait, 0.0))
         self.end(SessionClosed(text="closed by this node"))
         if self._thread is not threading.current_thread() and self._thread.is_alive():
             self._thread.join(1.0)
@@ -325,7 +334,10 @@ class Links:
         for listener in self.listeners:
             listener.close()
         for connection in connections:
-            connection.close()
+            connection.say_goodbye()
+        deadline = monotonic() + CLOSING_SECONDS  # shared: a thousand silent neighbours cost no more than one
+        for connection in connections:
+            connection.close(deadline - monotonic())
 
     # -- what connections say -----------------------------------------------------------------------------------------
 
