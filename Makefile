@@ -12,8 +12,9 @@ demo: $(VENV)/.elea
 
 test: lint test-python test-compiled test-fallback
 
+# Real peers and processes on a busy machine: what fails is tried once more, and the summary names it (-rR).
 test-python: $(VENV)/.test
-	$(BIN)/python -m pytest -n 2 -q
+	$(BIN)/python -m pytest -n 2 -q -rR --reruns 1
 	$(BIN)/python -m tests.vectors
 
 # The same suite once more, with the codecs as machine code where a C compiler is at hand.

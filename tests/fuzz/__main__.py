@@ -16,7 +16,7 @@ from typing import Any
 from tests.fuzz.clock import Clock, target_named
 from tests.fuzz.planted import PLANTED
 from tests.fuzz.targets import TARGETS
-from tests.fuzz.watch import Watch, stop_when_stuck
+from tests.fuzz.watch import SLOW_MS, Watch, stop_when_stuck
 from tests.fuzz.worker import Current
 
 WORK = Path(__file__).parent / "work"
@@ -80,6 +80,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--runs", type=int, default=RUNS, help=f"inputs for each target (default {RUNS:,})")
     parser.add_argument("--seconds", type=float, help="at most so long for each target")
     parser.add_argument("--seed", type=int, default=1, help="the same seed gives the same plain mutations")
+    parser.add_argument("--slow-ms", type=float, default=SLOW_MS, help=f"CPU of one input (default {SLOW_MS:.0f})")
     parser.add_argument("--list", action="store_true", help="print the targets")
     parser.add_argument("--input", type=Path, nargs="+", help="run these files once, to see a finding again")
     parser.add_argument("--engine", choices=("atheris", "plain"), default="atheris", help="where inputs come from")
@@ -97,6 +98,7 @@ def _has_atheris() -> bool:
 
 def _run(name: str, options: argparse.Namespace) -> Result:
     limits = ["--runs", str(options.runs), "--seed", str(options.seed), "--engine", options.engine]
+    limits += ["--slow-ms", str(options.slow_ms)]
     if options.seconds is not None:
         limits += ["--seconds", str(options.seconds)]
     command = [sys.executable, "-m", "tests.fuzz.worker", name, *limits, "--work", str(options.work)]
@@ -137,7 +139,7 @@ def _reproduce(options: argparse.Namespace) -> int:
     status = 0
     for name in options.target:
         with Clock(name) as clock:
-            watch = Watch(target_named(name), options.work, clock)
+            watch = Watch(target_named(name), options.work, clock, options.slow_ms)
             for path in options.input:
                 data = path.read_bytes()
                 watch(data)

@@ -21,13 +21,13 @@ def _key_error(data: bytes) -> object:
 
 def _slow(data: bytes) -> object:
     start = process_time()
-    while TRIGGER in data and process_time() - start < 0.11:
+    while TRIGGER in data and process_time() - start < 0.3:
         pass
     return None
 
 
 def _greedy(data: bytes) -> object:
-    return b"x" * (64 << 20 if TRIGGER in data else 0)
+    return b"x" * (33 << 20 if TRIGGER in data else 0)
 
 
 def _huge(data: bytes) -> object:

@@ -15,7 +15,7 @@ from tests.fuzz.__main__ import main
 from tests.fuzz.clock import Clock
 from tests.fuzz.mutate import Mutator, shrunk
 from tests.fuzz.targets import TARGETS
-from tests.fuzz.watch import Watch, stop_when_stuck
+from tests.fuzz.watch import PATIENT_MS, Watch, stop_when_stuck
 from tests.fuzz.worker import Current
 
 INPUTS = 400
@@ -34,7 +34,7 @@ def test_target_survives_mutated_seeds(name: str, tmp_path: Path) -> None:
     mutator = Mutator(target.seeds(), target.tokens(), Random(1))
 
     with Clock(name) as clock:
-        watch = Watch(target, tmp_path, clock)
+        watch = Watch(target, tmp_path, clock, PATIENT_MS)
         for _ in range(INPUTS):
             watch(mutator.next()[: target.max_size])
 
@@ -61,7 +61,8 @@ def test_target_takes_most_of_its_seeds_as_something(name: str) -> None:
 
 
 def run_planted(name: str, folder: Path) -> int:
-    return main(["--target", f"planted-{name}", "--runs", "20", "--engine", "plain", "--work", str(folder)])
+    patient = ["--slow-ms", "250"]  # far from what the other bugs cost, on a machine several times slower too
+    return main(["--target", f"planted-{name}", "--runs", "20", "--engine", "plain", *patient, "--work", str(folder)])
 
 
 @pytest.mark.parametrize(

@@ -19,9 +19,12 @@ from tests.fuzz.laws import LawBroken
 from tests.fuzz.mutate import shrunk
 from tests.fuzz.target import Target
 
-__all__ = ["SLOW_MS", "Finding", "Watch"]
+__all__ = ["PATIENT_MS", "SLOW_MS", "Finding", "Watch"]
 
 SLOW_MS: Final = 50.0
+"""CPU one input may cost on a quiet machine; the tests, which run on any machine, allow `PATIENT_MS`."""
+
+PATIENT_MS: Final = 2_000.0
 PEAK_BYTES: Final = 32 << 20
 """What one input may allocate; a full batch of the smallest messages takes some ten million octets."""
 
@@ -53,13 +56,14 @@ class Finding:
 class Watch:
     """Call it with inputs; `findings` holds what came of them."""
 
-    def __init__(self, target: Target, folder: Path, clock: Clock) -> None:
+    def __init__(self, target: Target, folder: Path, clock: Clock, slow_ms: float = SLOW_MS) -> None:
         self.target = target
         self.runs = 0
         self.refused = 0
         self.findings: dict[str, Finding] = {}
         self._folder = folder
         self._clock = clock
+        self._slow_ms = slow_ms
         self._slowest: list[tuple[float, bytes]] = []
         self._floor = 0.0
         self._worst = 0.0
@@ -78,7 +82,7 @@ class Watch:
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         suspect = peak - self._peak > GROWTH_KIB
         self._peak = peak
-        if suspect or took > SLOW_MS or self.runs % MEASURED_EVERY == 0:
+        if suspect or took > self._slow_ms or self.runs % MEASURED_EVERY == 0:
             self.measure(data)
 
     def measure(self, data: bytes) -> float:
@@ -90,7 +94,7 @@ class Watch:
             return 0.0  # once one is known, only a smaller one is of interest
         found = self._clock.measure(data)
         self._worst = max(self._worst, found.ms)
-        if found.ms > SLOW_MS:
+        if found.ms > self._slow_ms:
             self._keep("Slow", f"{found.ms:.1f} ms of CPU for {len(data)} octets", data)
         if found.peak > PEAK_BYTES:
             self._keep("Greedy", f"{found.peak} octets allocated for {len(data)} octets", data)

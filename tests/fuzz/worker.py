@@ -54,7 +54,7 @@ class Session:
 
         stop_when_stuck()
         self.target = target_named(arguments.target)
-        self.watch = Watch(self.target, folder, Clock(arguments.target))
+        self.watch = Watch(self.target, folder, Clock(arguments.target), arguments.slow_ms)
         self._current = Current(folder / f"{arguments.target}.current")
         self._runs, self._seconds = arguments.runs, arguments.seconds
         self._start = monotonic()
@@ -160,6 +160,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, required=True)
     parser.add_argument("--seconds", type=float)
     parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--slow-ms", type=float, required=True)
     parser.add_argument("--engine", choices=("atheris", "plain"), required=True)
     parser.add_argument("--work", type=Path, required=True)
     arguments = parser.parse_args()
