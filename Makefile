@@ -33,8 +33,10 @@ lint: $(VENV)/.test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(VENV)/.test compiled
+# Codecs alone, then a node beside eclipse-zenoh, pyzmq and Redis (docs/benchmarks.md); some ten minutes.
+bench: $(VENV)/.bench compiled
 	$(BIN)/python -m bench.wire --compiled $(COMPILED)
+	$(BIN)/python -m bench.node --path $(COMPILED) --rounds 3
 
 fuzz: $(VENV)/.fuzz
 	$(BIN)/python -m tests.fuzz --runs $(FUZZ_RUNS)
@@ -59,6 +61,10 @@ $(VENV)/.elea: $(VENV)/bin/python pyproject.toml setup.py
 
 $(VENV)/.test: $(VENV)/.elea
 	ELEA_COMPILE=0 $(BIN)/pip install --quiet --editable '.[test,lint]'
+	touch $@
+
+$(VENV)/.bench: $(VENV)/.test
+	ELEA_COMPILE=0 $(BIN)/pip install --quiet --editable '.[bench]'
 	touch $@
 
 $(VENV)/.fuzz: $(VENV)/.test
