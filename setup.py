@@ -1,4 +1,6 @@
-"""Compile the codecs to machine code where a C compiler is at hand; install them as they are where it is not.
+"""Compile the way of a sample to machine code where a C compiler is at hand; install it as it is where it is not.
+
+That is the codecs, and the modules between them and a user's call; nothing else is worth it.
 
 `ELEA_COMPILE=0` skips the compilation (editable installs do, so that an edit takes effect at once), `ELEA_COMPILE=1`
 makes a failure an error.
@@ -14,30 +16,63 @@ from typing import Any
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
-WIRE = Path("src/elea/wire")
+ELEA = Path("src/elea")
 CODECS = [
-    WIRE / "primitives.py",
-    WIRE / "markers.py",
-    *(WIRE / dialect / "codec.py" for dialect in ("xrce2017", "zenoh2018", "zenoh1")),
-    WIRE / "zenoh1" / "samples.py",
+    "wire/primitives.py",
+    "wire/markers.py",
+    "wire/xrce2017/codec.py",
+    "wire/zenoh2018/codec.py",
+    "wire/zenoh1/codec.py",
+    "wire/zenoh1/samples.py",
+    "wire/zenoh1/queries.py",
+]
+WAY_OF_A_SAMPLE = [
+    "api/callbacks.py",
+    "api/feed.py",
+    "api/outlet.py",
+    "api/sample.py",
+    "broker/bundle.py",
+    "broker/delivery.py",
+    "broker/node.py",
+    "broker/relay.py",
+    "broker/routes.py",
+    "broker/zenoh1.py",
+    "io/reading.py",
+    "io/sending.py",
+    "protocol/zenoh1/reassembly.py",
+    "protocol/zenoh1/sending.py",
+    "protocol/zenoh1/transport.py",
+]
+WAY_OF_A_QUERY = [
+    "api/answering.py",
+    "api/querying.py",
+    "broker/exchange.py",
+    "broker/own.py",
+    "broker/timeouts.py",
+    "space/deadlines.py",
+    "space/queries.py",
+    "space/routes.py",
+    "space/space.py",
 ]
 WANTED = os.environ.get("ELEA_COMPILE", "auto")
 
 
 def extensions() -> list[Extension]:
-    """The codecs as C extensions, or none if that is not wanted or cannot be."""
+    """Modules as C extensions, or none if that is not wanted or cannot be."""
     if WANTED == "0":
         return []
     try:
         from mypyc.build import mypycify
 
         modules: list[Extension] = mypycify(
-            [*map(str, CODECS), "--ignore-missing-imports"], opt_level="3", strip_asserts=False
+            [*(str(ELEA / each) for each in (*CODECS, *WAY_OF_A_SAMPLE, *WAY_OF_A_QUERY)), "--ignore-missing-imports"],
+            opt_level="3",
+            strip_asserts=False,
         )
     except BaseException as error:  # mypyc ends the process on what it cannot compile
         if WANTED == "1" or isinstance(error, KeyboardInterrupt):
             raise
-        sys.stderr.write(f"elea: codecs stay plain Python: {error}\n")
+        sys.stderr.write(f"elea: everything stays plain Python: {error}\n")
         return []
     return modules
 
@@ -51,7 +86,7 @@ class OptionalBuild(build_ext):
         except Exception as error:
             if WANTED == "1":
                 raise
-            sys.stderr.write(f"elea: codecs stay plain Python: {error}\n")
+            sys.stderr.write(f"elea: everything stays plain Python: {error}\n")
             self.extensions.clear()
 
     def get_outputs(self, *args: Any) -> list[str]:

@@ -7,6 +7,7 @@ and that a chain has no more unknown extensions than the limit. `test_late_…` 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -32,9 +33,11 @@ from elea.wire.zenoh1.samples import (
     Pushed,
     PutTemplate,
     details,
+    read_large_push,
     read_pushes,
     wire_expr_of,
 )
+from tests.pushes import push_of
 from tests.strategies import corrupted, messages, numbers, octets
 
 puts = messages("zenoh1", "Put")
@@ -53,13 +56,6 @@ def encoded(*found: object) -> bytes:
     for item in found:
         write_network_message(out, item)  # type: ignore[arg-type]
     return bytes(out)
-
-
-def push_of(entry: Pushed) -> Push:
-    """The whole message of an entry, everything looked at."""
-    header, scope, suffix, qos, meta, payload = entry
-    wire_expr = wire_expr_of(header, scope, suffix)
-    return Push(wire_expr, details(meta, payload), qos=qos if header & 0x80 else None)
 
 
 def read_one(buf: bytes, at: int) -> tuple[NetworkMessage, int]:
@@ -340,3 +336,38 @@ def test_run_ends_at_what_is_no_push() -> None:
     first = encoded(Push(WireExpr(1), Put(b"a")))
 
     assert read_pushes(first + b"\x04", 0, []) == len(first)
+
+
+# -- messages in chunks -----------------------------------------------------------------------------------------------
+
+
+def cut(buf: bytes, places: list[int]) -> list[bytes | memoryview]:
+    ends = sorted({0, len(buf), *(place % (len(buf) + 1) for place in places)})
+    return [memoryview(buf)[at:end] for at, end in pairwise(ends)]
+
+
+@given(ordinary(), st.integers(600, 5_000), st.lists(st.integers(0), max_size=4))
+def test_large_push_in_chunks_is_the_one_that_was_cut(push: Push, size: int, places: list[int]) -> None:
+    body = push.body
+    assert isinstance(body, Put)
+    push = push._replace(body=body._replace(payload=bytes(size)))
+    buf = encoded(push)
+
+    found = read_large_push(cut(buf, places))
+    whole = read_large_push([buf])
+
+    assert found is None or push_of(found) == push
+    if len(buf) - size <= 512:
+        assert whole is not None
+        assert push_of(whole) == push
+
+
+@given(st.lists(ordinary(), min_size=2, max_size=3), messages("zenoh1", "NetworkMessage"), st.lists(st.integers(0)))
+def test_anything_else_in_chunks_is_left_alone(pushes: list[Push], other: object, places: list[int]) -> None:
+    assert read_large_push(cut(encoded(*pushes), places)) is None
+    if not isinstance(other, Push):
+        assert read_large_push(cut(encoded(other), places)) is None
+
+
+def test_padded_length_of_a_payload_in_chunks_is_left_to_the_codec() -> None:
+    assert read_large_push([b"\x1d\x07\x01\xe8\x87\x00" + bytes(1000)]) is None

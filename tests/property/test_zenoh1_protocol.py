@@ -38,6 +38,8 @@ from elea.wire.zenoh1.batch import FIRST_NETWORK_ID, BatchStream, decode_batch, 
 from elea.wire.zenoh1.codec import DIALECT, read_network_message
 from elea.wire.zenoh1.messages import Close, Fragment, Frame, Init, KeepAlive, NetworkMessage, Open, Push, Put
 from elea.wire.zenoh1.messages import Role as WireRole
+from elea.wire.zenoh1.samples import Pushed
+from tests.pushes import push_of
 from tests.strategies import batches, corrupted, cuts, low_latency, messages
 
 REFUSALS = (SessionRefused, RemoteProtocolError, AuthenticationFailed)
@@ -192,6 +194,9 @@ class Samples:
             self.taken.append((priority, reliable, message.body.payload))
         return at
 
+    def sample(self, sample: Pushed, priority: int, reliable: bool) -> None:
+        self.taken.append((priority, reliable, sample[5]))
+
     def closed(self, reason: int, whole_session: bool) -> None:
         self.closes += 1
 
@@ -249,18 +254,18 @@ def test_what_is_sent_arrives_however_it_is_split(
     assert receiver.duplicates == receiver.missing == receiver.fragments_lost == 0
 
 
-@given(agreements(), st.integers(0, 7), st.booleans(), st.integers(0, 20), st.data())
-def test_a_frame_of_known_size_is_what_batches_makes(
-    agreement: Agreement, priority: int, reliable: bool, size: int, data: st.DataObject
+@given(agreements(), st.integers(0, 15), payloads(), st.integers(0, 100_000))
+def test_what_is_taken_is_the_same_whatever_the_caller_believes(
+    agreement: Agreement, key: int, sent: list[bytes], believed: int
 ) -> None:
-    agreement = replace(agreement, lowlatency=False)
-    most = Sender(agreement).room // (size + 4)
-    assume(most)
-    parts = parts_of([bytes(size)] * data.draw(st.integers(1, min(most, 400))))
+    parts = parts_of(sent)
+    assume(parts)
 
-    framed = Sender(agreement).frame(priority, reliable, parts, sum(map(len, parts)))
+    batches_, count, size = Sender(agreement).take(key, parts, believed)
+    exact = Sender(agreement).take(key, parts, sum(map(len, parts)))
 
-    assert Sender(agreement).batches(priority, reliable, parts) == [framed]
+    assert [b"".join(batch) for batch in batches_] == [b"".join(batch) for batch in exact[0]]
+    assert (count, size) == exact[1:] == (count, sum(map(len, parts[:count])))
 
 
 @given(agreements(lossless=False), payloads(), st.randoms(use_true_random=False))
@@ -300,6 +305,9 @@ class Collector:
         except IndexError:
             raise Truncated(DIALECT, len(buf)) from None
         return at
+
+    def sample(self, sample: Pushed, priority: int, reliable: bool) -> None:
+        self.taken.append((priority, reliable, push_of(sample)))
 
     def closed(self, reason: int, whole_session: bool) -> None:
         self.closes.append((reason, whole_session))

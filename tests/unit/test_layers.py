@@ -24,7 +24,7 @@ ALLOWED = {
     "api": {"model", "notation", "wire", "protocol", "space", "store", "columnar", "io", "broker"},
 }
 EVERYTHING_BELOW = set(ALLOWED)
-DOORS = {"aio", "uprotocol", "dds", "spark", "cli", "console"}
+DOORS = {"aio", "uprotocol", "dds", "spark", "cli", "console", "testing"}
 
 BELOW_IO = ("model", "notation", "wire", "protocol", "space")
 BANNED = {"asyncio", "socket", "ssl", "time", "random", "os", "threading", "pyspark"}

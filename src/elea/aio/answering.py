@@ -92,9 +92,6 @@ class Query:
         self._finish()
 
     def _finish(self) -> None:
-        responder = self._inner._open[0] if self._inner._open else None
-        if isinstance(responder, threaded.Answerer):
-            responder.calm = True
         self._inner.drop()
 
     async def __aenter__(self) -> Self:

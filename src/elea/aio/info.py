@@ -52,9 +52,17 @@ class SessionInfo:
         """The links that are open."""
         return self._inner.links()
 
+    def locators(self) -> list[str]:
+        """Where this node can be reached."""
+        return self._inner.locators()
+
     def dropped(self) -> dict[str, int]:
-        """Messages lost on the way out, by reason, over all links."""
+        """Messages lost on the way out, by reason, over all links there were."""
         return self._inner.dropped()
+
+    def refused(self) -> dict[str, int]:
+        """What neighbours wanted and this node refused because a limit was reached, by kind."""
+        return self._inner.refused()
 
     def declare_transport_events_listener(
         self,

@@ -12,6 +12,7 @@ from elea.aio.inbox import DEFAULT_CAPACITY, TURN, Overflow
 from elea.aio.matching import MatchingListener
 from elea.api import publishing as threaded
 from elea.api.info import MatchingStatus
+from elea.api.outlet import Outlet
 from elea.model.encoding import Encoding
 from elea.model.keyexpr import KeyExpr
 from elea.model.qos import CongestionControl, Priority, Reliability
@@ -22,12 +23,11 @@ if TYPE_CHECKING:
 __all__ = ["Publisher", "Turns", "is_full"]
 
 
-def is_full(outlet: threaded.Outlet, conduit: int) -> bool:
+def is_full(outlet: Outlet, conduit: int) -> bool:
     """Whether a put would have to wait for room on some link."""
     for face in outlet.faces:
         outbox = face.outbox
-        # The bound itself, because a put waits from there on; after the end of the link it is below zero.
-        if outbox.queued(conduit) >= outbox._bound:
+        if outbox.is_full(conduit):
             return True
     return False
 
@@ -124,7 +124,7 @@ class Publisher(Handle):
             await asyncio.sleep(0)
 
     def _full(self) -> bool:
-        inner = self._inner
-        if inner._outlet.generation != inner._node.generation:
-            inner._refresh()
-        return is_full(inner._outlet, inner._conduit)
+        outlet = self._inner._outlet
+        if outlet.generation != self._inner._session._node.generation:
+            outlet.refresh()
+        return is_full(outlet, outlet.conduit)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from elea.api.callbacks import Callback
 from elea.api.handle import Receiving
-from elea.api.publishing import body_of
+from elea.api.outlet import body_of
 from elea.api.query import Query
 from elea.api.sample import Sample, encoding_of, source_info_of
-from elea.api.sinks import Sink, into_handler
+from elea.api.sinks import Sink
 from elea.broker.delivery import Mailbox
 from elea.broker.own import Asked
 from elea.model.encoding import Encoding
@@ -19,6 +16,7 @@ from elea.model.keyexpr import KeyExpr
 from elea.model.qos import Locality, SampleKind
 from elea.space.face import Response
 from elea.wire.zenoh1 import messages as m
+from elea.wire.zenoh1.queries import plain_reply
 
 if TYPE_CHECKING:
     from elea.api.session import Session
@@ -29,38 +27,70 @@ H = TypeVar("H")
 
 
 class Answerer:
-    """Sends the answers to one query."""
+    """Sends the answers to one query.
 
-    __slots__ = ("_asked", "_eid", "_session", "calm")
+    A query that nobody kept ends when the user's function returns: its last reference goes in the frame of the thread
+    that delivers it, which then says the end itself (`settle`). A query that was kept ends later, wherever its last
+    reference goes; then another thread says the end.
+    """
+
+    __slots__ = ("_asked", "_eid", "_end", "_given_up", "_session", "_settled")
 
     def __init__(self, session: Session, asked: Asked, eid: int) -> None:
         self._session = session
         self._asked = asked
         self._eid = eid
-        self.calm = False
-        """Whether `finish` is called at a place of our own choosing, and not by the garbage collector anywhere."""
+        self._given_up = False
+        self._settled = False
+        self._end = [asked.done]  # a list of one: taking the last item out is what only one thread can do
 
     def reply(self, sample: Sample) -> None:
+        if sample._more is None:
+            key = sample._key
+            text = self._asked.request.key if key is self._asked.expr else str(key)
+            self._respond(text, plain_reply(sample._raw[5]))
+            return
         payload = None if sample.kind is SampleKind.DELETE else sample._raw[5]
         attachment = None if sample.attachment is None else sample.attachment.to_bytes()
         body = body_of(payload, sample.encoding, sample.timestamp, attachment, sample.source_info)
-        self._respond(str(sample.key_expr), m.Reply(body))
+        self._respond(str(sample._key), m.Reply(body))
 
     def error(self, payload: bytes, encoding: Encoding) -> None:
         wire = None if encoding == Encoding.ZENOH_BYTES else m.Encoding(encoding.id, encoding.schema)
         self._respond(self._asked.request.key, m.Err(payload, wire))
 
-    def _respond(self, key: str, body: object) -> None:
+    def _respond(self, key: str, body: m.ResponseBody) -> None:
         request = self._asked.request
         responder = (self._session._node.node_id, self._eid)
         self._asked.respond(Response(request.id, key, body, request.qos, responder))
 
     def finish(self) -> None:
-        if self.calm:
-            self._asked.done()
-            return
+        self._end.pop()()
+
+    def abandoned(self) -> None:
+        # First say so, then look whether anybody will still see it; `settle` does it the other way round, so that at
+        # least one of them does.
+        self._given_up = True
+        if self._settled:
+            self._say_later()
+
+    def settle(self) -> None:
+        """The query has been handed over: end it if it is gone already."""
+        self._settled = True
+        if self._given_up and self._end:
+            try:
+                end = self._end.pop()
+            except IndexError:
+                return
+            end()
+
+    def _say_later(self) -> None:
         # Whoever lost the last reference may hold any lock: another thread does the rest.
-        self._session._node.later(self._asked.done)
+        try:
+            end = self._end.pop()
+        except IndexError:
+            return
+        self._session._node.later(end)
         self._session._wake()
 
 
@@ -75,14 +105,13 @@ class Queryable(Receiving[H]):
                     query.reply(query.key_expr, "21.5")
     """
 
-    _key_expr: KeyExpr
-
     def __init__(
         self, session: Session, key_expr: KeyExpr, handler: object, *, complete: bool, origin: Locality
     ) -> None:
         sink: Sink[Query]
-        sink, user = into_handler(_releasing(handler), "Query")
-        super().__init__(session, key_expr, sink, user)  # type: ignore[arg-type]
+        sink, user = session._handler(handler, "Query")
+        super().__init__(session, sink, user)  # type: ignore[arg-type]
+        self._key_expr = key_expr
         self._answering = session._node.own.answer(
             str(key_expr),
             Mailbox(self._asked),
@@ -101,45 +130,25 @@ class Queryable(Receiving[H]):
         if not isinstance(body, m.Query):
             asked.done()
             return
+        answerer = Answerer(self._session, asked, self._eid)
         value = body.value
-        self._sink.push(
-            Query(
-                KeyExpr(asked.request.key),
-                body.parameters or "",
-                Answerer(self._session, asked, self._eid),
-                payload=None if value is None else value.payload,
-                encoding=None if value is None else encoding_of(value.encoding),
-                attachment=body.attachment,
-                source_info=source_info_of(body.source_info),
+        # The query is nobody's but the handler's: what it does not keep is gone when `push` returns.
+        if value is None and body.attachment is None and body.source_info is None:
+            self._sink.push(Query(asked.expr, body.parameters or "", answerer))
+        else:
+            self._sink.push(
+                Query(
+                    asked.expr,
+                    body.parameters or "",
+                    answerer,
+                    payload=None if value is None else value.payload,
+                    encoding=None if value is None else encoding_of(value.encoding),
+                    attachment=body.attachment,
+                    source_info=source_info_of(body.source_info),
+                )
             )
-        )
+        answerer.settle()
 
     def _end(self) -> None:
         self._session._node.own.stop_answering(self._answering)
         self._sink.close()
-
-
-def _releasing(handler: object) -> object:
-    """A function that finishes each query nobody kept, as soon as the user's function returns."""
-    if isinstance(handler, Callback):
-        return Callback(_release_after(handler.callback), handler.drop, indirect=handler.indirect)
-    if callable(handler):
-        return _release_after(handler)
-    if isinstance(handler, tuple) and len(handler) == 2 and callable(handler[0]):
-        return _release_after(handler[0]), handler[1]
-    return handler
-
-
-def _release_after(function: Callable[[Query], object]) -> Callable[[Query], None]:
-    def call(query: Query) -> None:
-        try:
-            function(query)
-        finally:
-            # Three references: the caller's, ours, and the one the count itself takes.
-            if query._open and sys.getrefcount(query) <= 3:
-                responder = query._open[0]
-                if isinstance(responder, Answerer):
-                    responder.calm = True
-                query.drop()
-
-    return call

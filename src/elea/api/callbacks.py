@@ -8,6 +8,7 @@ and a slow one stops no other. `indirect` is kept for programs written for eclip
 from __future__ import annotations
 
 import logging
+import traceback
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
@@ -75,7 +76,7 @@ class DirectSink(Generic[T]):
         try:
             self._call(item)
         except Exception:  # noqa: BLE001 - whatever a user's function raises must not stop the receiver
-            _log.exception("callback error callback=%r", self._call)
+            _report("callback", self._call)
 
     def push_many(self, items: Sequence[T]) -> None:
         """Call with each item in turn."""
@@ -84,7 +85,7 @@ class DirectSink(Generic[T]):
             try:
                 call(item)
             except Exception:  # noqa: BLE001 - as above
-                _log.exception("callback error callback=%r", call)
+                _report("callback", call)
 
     def close(self) -> None:
         """Call `drop`, once."""
@@ -100,4 +101,11 @@ def _run_drop(drop: Callable[[], object] | None) -> None:
     try:
         drop()
     except Exception:  # noqa: BLE001 - as for the callback
-        _log.exception("callback error drop=%r", drop)
+        _report("drop", drop)
+
+
+def _report(what: str, function: Callable[..., object]) -> None:
+    """Log what a user's function raised: as text, since whoever kept the exception would keep what it was called with,
+    and a query ends with its last reference.
+    """
+    _log.error("callback error %s=%r\n%s", what, function, traceback.format_exc().rstrip())

@@ -5,17 +5,17 @@ from __future__ import annotations
 import threading
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from elea.api.handle import Receiving
 from elea.api.identity import ZenohId
 from elea.api.info import Link, Transport
-from elea.api.sinks import Sink, into_handler
+from elea.api.sinks import Sink
 from elea.api.whatami import WhatAmI
 from elea.broker.admin import interface_names
 from elea.broker.delivery import Mailbox
 from elea.model.qos import Priority, Reliability, SampleKind
+from elea.model.values import value_class
 
 if TYPE_CHECKING:
     from elea.api.session import Session
@@ -66,7 +66,7 @@ def link_of(connection: Connection) -> Link | None:
     )
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@value_class
 class TransportEvent:
     """A session was opened (PUT) or has ended (DELETE)."""
 
@@ -77,7 +77,7 @@ class TransportEvent:
         return f"TransportEvent {{ kind: {_KINDS[self.kind]}, transport: {self.transport!r} }}"
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@value_class
 class LinkEvent:
     """A link was added (PUT) or removed (DELETE)."""
 
@@ -93,8 +93,8 @@ class _Listener(Receiving[H], Generic[H, E]):
 
     def __init__(self, session: Session, handler: object, of: str, *, history: bool) -> None:
         sink: Sink[E]
-        sink, user = into_handler(handler, of)
-        super().__init__(session, None, sink, user)  # type: ignore[arg-type]
+        sink, user = session._handler(handler, of)
+        super().__init__(session, sink, user)  # type: ignore[arg-type]
         self._box = Mailbox(sink.push)
         # What each connection was: when it has gone, its link can no longer be asked.
         self._known: dict[Connection, Callable[[SampleKind], E]] = {}

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 from elea.api.channels import Handler
 from elea.api.identity import EntityGlobalId
 from elea.api.sinks import Sink
-from elea.model.keyexpr import KeyExpr
 
 if TYPE_CHECKING:
     from elea.api.session import Session
@@ -22,9 +21,8 @@ H = TypeVar("H")
 class Handle:
     """Something declared through a session."""
 
-    def __init__(self, session: Session, key_expr: KeyExpr | None) -> None:
+    def __init__(self, session: Session) -> None:
         self._session = session
-        self._key_expr = key_expr
         self._eid = session._next_eid()
         self._gone = False
         self._ending = threading.Lock()
@@ -68,8 +66,8 @@ class Handle:
 class Receiving(Handle, Generic[H]):
     """A handle through which something is received."""
 
-    def __init__(self, session: Session, key_expr: KeyExpr | None, sink: Sink[Any], handler: H) -> None:
-        super().__init__(session, key_expr)
+    def __init__(self, session: Session, sink: Sink[Any], handler: H) -> None:
+        super().__init__(session)
         self._sink = sink
         self._handler = handler
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from elea.api.identity import ZenohId
 from elea.api.whatami import WhatAmI
 from elea.model.qos import Reliability
+from elea.model.values import value_class
 
 __all__ = ["Hello", "Link", "MatchingStatus", "Transport"]
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@value_class
 class _Hello:
     whatami: WhatAmI
     zid: ZenohId
@@ -34,7 +33,7 @@ class Hello(_Hello):
     __repr__ = __str__
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@value_class
 class MatchingStatus:
     """Whether anybody takes what a publisher puts, or answers what a querier asks."""
 
@@ -44,7 +43,7 @@ class MatchingStatus:
         return f"MatchingStatus {{ matching: {_flag(self.matching)} }}"
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@value_class
 class Transport:
     """A session with another node."""
 
@@ -61,7 +60,7 @@ class Transport:
         )
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@value_class
 class _Link:
     zid: ZenohId
     src: str

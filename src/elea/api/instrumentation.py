@@ -5,13 +5,13 @@ The whole feature is unstable in Zenoh 1.10. Spec: zenoh-1.md section 8.7.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
 from elea.api.errors import InvalidValue
 from elea.api.identity import ZenohId
 from elea.api.timestamp import Timestamp
 from elea.api.whatami import WhatAmI
+from elea.model.values import value_class
 
 __all__ = [
     "InterceptionPoint",
@@ -63,7 +63,7 @@ class TimestampContext:
         return f"TimestampContext {{ zid: {self._zid}, whatami: {self._whatami!r} }}"
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@value_class
 class TimestampInstrumentation:
     """The points at which a message is to collect timestamps; `flags` has one bit for each."""
 

@@ -10,13 +10,15 @@ import ipaddress
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Final, NoReturn, Protocol
 
 from elea.api.json5 import Json
+from elea.io.errors import LocatorError
+from elea.io.locator import host_port
 from elea.model.errors import ConfigError, InvalidKeyExpr
 from elea.model.keyexpr import check
 from elea.model.node_id import NodeId
+from elea.model.values import field, value_class
 
 __all__ = [
     "Anything",
@@ -45,6 +47,7 @@ __all__ = [
 ]
 
 _MODES: Final = ("router", "peer", "client")
+_WITH_PORT: Final = frozenset({"tcp", "udp", "tls", "quic", "quic-datagram", "ws", "wss"})
 
 
 class Kind(Protocol):
@@ -87,7 +90,7 @@ def _shown(value: Json) -> str:
 # -- single values ---------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Anything:
     """Any JSON value; numbers that JSON does not have become null."""
 
@@ -101,7 +104,7 @@ class Anything:
         return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Flag:
     """A truth value."""
 
@@ -111,7 +114,7 @@ class Flag:
         return value if isinstance(value, bool) else refuse(path, value, self.expects)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Whole:
     """A whole number from `low` to `high`; one above `limit` counts as `limit` where the two differ.
 
@@ -140,7 +143,7 @@ class Whole:
         return min(value, self.limit)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Real:
     """A number."""
 
@@ -152,7 +155,7 @@ class Real:
         return float(value)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Text:
     """Any text, of at most `longest` octets, perhaps not empty."""
 
@@ -172,7 +175,7 @@ class Text:
         return value
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Choice:
     """One of some names."""
 
@@ -190,7 +193,7 @@ class Choice:
         return value
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Key:
     """A key expression, perhaps one without wildcards."""
 
@@ -212,7 +215,7 @@ class Key:
         return value
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Node:
     """The identifier of a node."""
 
@@ -228,7 +231,7 @@ class Node:
         return value
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class SocketAddress:
     """An IP address with a port."""
 
@@ -250,7 +253,7 @@ class SocketAddress:
         return value
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class SizeRange:
     """A range of sizes such as `100..2000`, either bound left out."""
 
@@ -264,7 +267,7 @@ class SizeRange:
         return f"{int(match[1]) if match[1] else ''}..{int(match[2]) if match[2] else ''}"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Locator:
     """An address text `protocol/address[?metadata][#options]`; its parameters are put in order."""
 
@@ -280,6 +283,11 @@ class Locator:
         if "?" in options:
             raise ConfigError(path, f"{value!r} has '?' behind '#'", "write protocol/address?metadata#options")
         before, mark, metadata = before.partition("?")
+        if protocol in _WITH_PORT:
+            try:
+                host_port(value, before.partition("/")[2])
+            except LocatorError as error:
+                raise ConfigError(path, f"{value!r}: {error.problem}", error.hint) from error
         return before + self._sorted(mark, metadata, path, value) + self._sorted(sharp, options, path, value)
 
     def _sorted(self, mark: str, text: str, path: str, value: str) -> str:
@@ -294,7 +302,7 @@ class Locator:
         return mark + ";".join(f"{name}={text}" if text else name for name, _, text in ordered)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Matcher:
     """A set of modes, as a list."""
 
@@ -311,7 +319,7 @@ class Matcher:
 # -- values made of values -------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Nullable:
     """A value or null."""
 
@@ -325,7 +333,7 @@ class Nullable:
         return None if value is None else self.kind.read(value, path)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Listed:
     """A list, perhaps not empty."""
 
@@ -342,7 +350,7 @@ class Listed:
         return [self.kind.read(item, f"{path}[{index}]") for index, item in enumerate(value)]
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Either:
     """An object of one kind, anything else of another."""
 
@@ -357,7 +365,7 @@ class Either:
         return (self.object if isinstance(value, dict) else self.other).read(value, path)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ByMode:
     """One value for all modes, or an object with a value for some of them."""
 
@@ -377,7 +385,7 @@ class ByMode:
         return {mode: item for mode, item in given.items() if item is not None}
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ByTarget:
     """One value for all targets, or an object with a value for some of them."""
 
@@ -396,7 +404,7 @@ class ByTarget:
         return {name: item for name, item in given.items() if item is not None}
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Record:
     """An object that is one value: entries that must be there, and others that default to null or to a value."""
 
@@ -427,7 +435,7 @@ class Record:
         return {name: found[name] for name in self.order} if self.order else found
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Field:
     """An entry of a section; a hidden one is not shown with its section, because it is a secret or has no effect."""
 
@@ -436,7 +444,7 @@ class Field:
     hidden: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Section:
     """A part of the tree: entries with defaults, each of which can be read and set by its path."""
 

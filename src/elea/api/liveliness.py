@@ -9,7 +9,7 @@ from elea.api.handle import Handle, Receiving
 from elea.api.querying import seconds
 from elea.api.reply import Reply, ReplyError
 from elea.api.sample import Sample
-from elea.api.sinks import Sink, into_handler
+from elea.api.sinks import Sink
 from elea.broker.delivery import Mailbox
 from elea.broker.own import Watching
 from elea.model.encoding import Encoding
@@ -29,7 +29,7 @@ class LivelinessToken(Handle):
     """Says that this session is alive, for as long as it is."""
 
     def __init__(self, session: Session, key_expr: KeyExpr) -> None:
-        super().__init__(session, key_expr)
+        super().__init__(session)
         self._number = session._node.own.declare_token(str(key_expr))
 
     def _end(self) -> None:
@@ -39,12 +39,11 @@ class LivelinessToken(Handle):
 class LivelinessSubscriber(Receiving[H]):
     """Receives a put for every token that appears and a deletion for every one that goes."""
 
-    _key_expr: KeyExpr
-
     def __init__(self, session: Session, key_expr: KeyExpr, handler: object, *, history: bool) -> None:
         sink: Sink[Any]
-        sink, user = into_handler(handler, "Sample")
-        super().__init__(session, key_expr, sink, user)  # type: ignore[arg-type]
+        sink, user = session._handler(handler, "Sample")
+        super().__init__(session, sink, user)  # type: ignore[arg-type]
+        self._key_expr = key_expr
         self._keys: dict[int, str] = {}
         mode = InterestMode.CURRENT_FUTURE if history else InterestMode.FUTURE
         box = Mailbox(self._changed)
@@ -103,8 +102,8 @@ class Liveliness:
     ) -> Any:
         """Ask which tokens there are."""
         sink: Sink[Any]
-        sink, user = into_handler(handler, "Reply")
         session = self._session
+        sink, user = session._handler(handler, "Reply")
         own = session._node.own
         state: dict[str, Any] = {"over": False}
         seen: set[str] = set()

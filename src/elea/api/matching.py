@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from elea.api.handle import Receiving
 from elea.api.info import MatchingStatus
-from elea.api.sinks import Sink, into_handler
+from elea.api.sinks import Sink
 from elea.broker.delivery import Mailbox
 from elea.model.qos import Locality, QueryTarget
 from elea.space.face import Entity, Final, InterestMode, Kinds
@@ -50,8 +50,8 @@ class MatchingListener(Receiving[H]):
         complete: bool = False,
     ) -> None:
         sink: Sink[MatchingStatus]
-        sink, user = into_handler(handler, "MatchingStatus")
-        super().__init__(session, None, sink, user)  # type: ignore[arg-type]
+        sink, user = session._handler(handler, "MatchingStatus")
+        super().__init__(session, sink, user)  # type: ignore[arg-type]
         self._entity = entity
         self._key = key
         self._destination = destination

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import random
+from importlib.util import find_spec
 from pathlib import Path
 
 from elea.api.settings import ScoutingSettings, Settings
@@ -18,13 +20,16 @@ from elea.model.qos import Role
 from elea.protocol.zenoh1.backoff import Backoff
 from elea.protocol.zenoh1.terms import Offer
 
-__all__ = ["start"]
+__all__ = ["link_settings", "start"]
+
+_log = logging.getLogger("elea.api")
 
 
 def start(settings: Settings) -> Runtime:
     """A node as `settings` describe it, listening and connected."""
+    _refuse_unknown(settings)
     node_id = settings.id or NodeId.random(random.SystemRandom())
-    runtime = Runtime(node_id.data, settings.role, _links(settings, node_id), timestamping=settings.timestamping)
+    runtime = Runtime(node_id.data, settings.role, link_settings(settings, node_id), timestamping=settings.timestamping)
     admin = settings.admin
     Admin(runtime.node, runtime.links, enabled=admin.enabled, read=admin.read, metadata=settings.metadata)
     try:
@@ -41,6 +46,24 @@ def start(settings: Settings) -> Runtime:
         runtime.close()
         raise
     return runtime
+
+
+def _refuse_unknown(settings: Settings) -> None:
+    """What a valid configuration may ask for and this node cannot do: going on without it would lose data silently."""
+    if settings.namespace is not None:
+        hint = "write the namespace in front of the keys that the program uses"
+        raise ConfigError("namespace", "namespaces are not supported yet", hint)
+    if settings.aggregated_subscribers or settings.aggregated_publishers:
+        hint = "declare the wider key expression in the program"
+        raise ConfigError("aggregation", "declarations are not aggregated yet", hint)
+
+
+def _can_compress() -> bool:
+    """Whether LZ4 is installed: an agreement on compression could not be kept without."""
+    if find_spec("lz4") is not None:
+        return True
+    _log.warning("compression not offered: problem=LZ4 is not installed hint=pip install 'elea[compression]'")
+    return False
 
 
 def _discovery(scouting: ScoutingSettings, settings: Settings) -> DiscoverySettings:
@@ -61,7 +84,8 @@ def _discovery(scouting: ScoutingSettings, settings: Settings) -> DiscoverySetti
     )
 
 
-def _links(settings: Settings, node_id: NodeId) -> LinkSettings:
+def link_settings(settings: Settings, node_id: NodeId) -> LinkSettings:
+    """What a configuration says of links."""
     transport, link, auth = settings.transport, settings.transport.link, settings.auth
     credentials = None
     if auth.user is not None and auth.password is not None:
@@ -74,7 +98,7 @@ def _links(settings: Settings, node_id: NodeId) -> LinkSettings:
         sn_bits=min(link.resolution_bits, 32),
         qos=transport.qos,
         lowlatency=transport.lowlatency,
-        compression=transport.compression,
+        compression=transport.compression and _can_compress(),
         lease_ms=int(link.lease * 1000),
         region_name=None if settings.region_name is None else settings.region_name.encode(),
         credentials=credentials,
@@ -86,6 +110,8 @@ def _links(settings: Settings, node_id: NodeId) -> LinkSettings:
         users=None if auth.dictionary_file is None else _users(auth.dictionary_file),
         open_timeout=transport.open_timeout,
         accept_timeout=transport.accept_timeout,
+        accept_pending=transport.accept_pending,
+        max_message=link.max_message_size,
         max_sessions=transport.max_sessions,
         keep_alives=link.keep_alive,
         wait_before_drop=link.queue.wait_before_drop,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Final, Protocol, Self
 
 from elea.api.errors import QueryDropped, ReplyRefused
 from elea.api.identity import SourceInfo
@@ -24,14 +24,15 @@ from elea.model.selector import Parameters, Selector
 
 __all__ = ["Query", "Responder"]
 
+REPLY_QOS: Final = Qos(congestion_control=CongestionControl.BLOCK).raw
+"""Replies are never dropped for congestion; eclipse-zenoh sends them with the query's own quality."""
+
+EXPRESS: Final = 0x10
+PLAIN: Final = (None,) * 4
+
 
 class Responder(Protocol):
-    """Where the answers to one query go.
-
-    `finish` is called exactly once, possibly by the garbage collector: in any thread, at any place, with any lock
-    held. It must neither block nor take a lock that its thread may hold; appending to a deque and waking somebody is
-    what it may do.
-    """
+    """Where the answers to one query go. Either `finish` or `abandoned` is called, exactly once."""
 
     def reply(self, sample: Sample) -> None:
         """Send a sample."""
@@ -41,6 +42,13 @@ class Responder(Protocol):
 
     def finish(self) -> None:
         """Say that nothing more will come."""
+
+    def abandoned(self) -> None:
+        """The same when the last reference to the query has gone, which the garbage collector may find out.
+
+        So it is called in any thread, at any place, with any lock held. It must neither block nor take a lock that its
+        thread may hold; appending to a deque and waking somebody is what it may do.
+        """
 
 
 class Query:
@@ -161,7 +169,17 @@ class Query:
             ReplyRefused: the key does not intersect the one asked about, and the query does not accept that.
             QueryDropped: the query has been finished.
         """
-        _warn_ignored("reply", congestion_control, priority)
+        if congestion_control is not None or priority is not None:
+            _warn_ignored("reply", congestion_control, priority)
+        elif (
+            type(payload) is bytes and encoding is None and express is None and attachment is None and timestamp is None
+        ):
+            # The way of nearly every reply: its sample is made of what is there.
+            key = self._key
+            if key_expr is not key and key_expr != key._text:
+                key = self._reply_key(key_expr)
+            self._responder().reply(Sample(key, (0, 0, b"", REPLY_QOS, None, payload)))
+            return
         self._send(SampleKind.PUT, key_expr, into_bytes(payload), encoding, express, attachment, timestamp)
 
     def reply_del(
@@ -200,9 +218,11 @@ class Query:
         self.drop()
 
     def __del__(self) -> None:
-        # Not made whole if its constructor was interrupted.
-        if hasattr(self, "_open"):
-            self.drop()
+        try:
+            responder = self._open.pop()
+        except (IndexError, AttributeError):  # it was dropped, or not made whole: its constructor was interrupted
+            return
+        responder.abandoned()
 
     def __str__(self) -> str:
         return f'Query {{ selector: "{self.selector}" }}'
@@ -218,6 +238,12 @@ class Query:
         except IndexError:
             raise QueryDropped from None
 
+    def _reply_key(self, key_expr: KeyExpr | str) -> KeyExpr:
+        key = key_expr if isinstance(key_expr, KeyExpr) else KeyExpr(key_expr)
+        if not self._key.intersects(key) and self.accepts_replies() is not ReplyKeyExpr.ANY:
+            raise ReplyRefused(str(key), str(self._key))
+        return key
+
     def _send(
         self,
         kind: SampleKind,
@@ -229,9 +255,7 @@ class Query:
         timestamp: Timestamp | None,
     ) -> None:
         responder = self._responder()
-        key = key_expr if isinstance(key_expr, KeyExpr) else KeyExpr(key_expr)
-        if not self._key.intersects(key) and self.accepts_replies() is not ReplyKeyExpr.ANY:
-            raise ReplyRefused(str(key), str(self._key))
+        key = self._reply_key(key_expr)
         if timestamp is not None and not isinstance(timestamp, Timestamp):
             raise TypeError(f"argument 'timestamp': {type(timestamp).__name__!r} object is no Timestamp")
         sample = Sample.of(
@@ -240,8 +264,7 @@ class Query:
             kind=kind,
             encoding=_into_encoding(encoding),
             timestamp=timestamp,
-            # Replies are never dropped for congestion; eclipse-zenoh sends them with the query's own quality.
-            qos=Qos(congestion_control=CongestionControl.BLOCK, express=bool(express)).raw,
+            qos=REPLY_QOS | (EXPRESS if express else 0),
             attachment=None if attachment is None else into_bytes(attachment),
         )
         responder.reply(sample)

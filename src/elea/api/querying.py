@@ -2,38 +2,43 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from elea.api.cancellation import CancellationToken
 from elea.api.handle import Handle
-from elea.api.identity import EntityGlobalId, SourceInfo, ZenohId
+from elea.api.identity import SourceInfo
 from elea.api.info import MatchingStatus
 from elea.api.instrumentation import TimestampInstrumentation
 from elea.api.matching import MatchingListener, matching_status
-from elea.api.publishing import body_of, into_encoding
+from elea.api.outlet import body_of, into_encoding
 from elea.api.reply import Reply, ReplyError, ReplyKeyExpr
 from elea.api.sample import Sample, encoding_of
-from elea.api.sinks import Sink, into_handler
+from elea.api.sinks import Sink
 from elea.api.zbytes import IntoZBytes, into_bytes
 from elea.broker.delivery import Mailbox
+from elea.broker.own import EXPIRED
 from elea.model import keyexpr
 from elea.model.encoding import Encoding
 from elea.model.keyexpr import KeyExpr
 from elea.model.qos import ConsolidationMode, Locality, Qos, QueryTarget
 from elea.model.selector import Parameters, Selector
 from elea.space.face import Entity, InterestMode, Kinds, Request, Response, ResponseFinal
+from elea.space.routes import CACHED_KEY_CHARS
 from elea.wire.zenoh1 import messages as m
+from elea.wire.zenoh1.queries import plain_payload
 
 if TYPE_CHECKING:
     from elea.api.session import Session
 
-__all__ = ["Asking", "Querier", "QueryOptions", "ask", "seconds"]
+__all__ = ["Asking", "Plan", "Querier", "QueryOptions", "ask", "seconds"]
 
 H = TypeVar("H")
-ANY_KEY = "_anyke"
-TIME = "_time"
+ANY_KEY: Final = "_anyke"
+TIME: Final = "_time"
+NONE: Final = ConsolidationMode.NONE
+MAX_PLANS: Final = 256
+"""Selectors remembered for the same options; then all are forgotten and worked out again."""
 
 
 def seconds(timeout: object) -> float:
@@ -46,9 +51,9 @@ def seconds(timeout: object) -> float:
 
 
 class QueryOptions:
-    """How a query is asked; what a querier remembers."""
+    """How a query is asked; what a querier, and a session for queries without options, remembers."""
 
-    __slots__ = ("accept", "consolidation", "destination", "qos", "target", "timeout")
+    __slots__ = ("_plans", "accept", "consolidation", "destination", "qos", "target", "timeout")
 
     def __init__(
         self,
@@ -65,10 +70,50 @@ class QueryOptions:
         self.timeout = timeout
         self.qos = qos
         self.destination = destination
+        self._plans: dict[str, Plan] = {}
+
+    def plan(self, selector: Selector | KeyExpr | str) -> Plan:
+        """What a query for this selector says, worked out the first time."""
+        text = selector if type(selector) is str else str(selector)
+        found = self._plans.get(text)
+        if found is None:
+            chosen = selector if isinstance(selector, Selector) else Selector(text)
+            found = Plan(self, chosen)
+            if len(text) <= CACHED_KEY_CHARS:
+                if len(self._plans) >= MAX_PLANS:
+                    self._plans.clear()
+                self._plans[text] = found
+        return found
+
+
+class Plan:
+    """What all queries with one selector and the same options have in common."""
+
+    __slots__ = ("any_key", "body", "elsewhere", "here", "key", "mode", "qos", "target", "timeout", "timeout_ms")
+
+    def __init__(self, options: QueryOptions, selector: Selector) -> None:
+        parameters = selector.parameters
+        if options.accept is ReplyKeyExpr.ANY and ANY_KEY not in parameters:
+            parameters.insert(ANY_KEY, "")
+        mode = options.consolidation
+        if mode is ConsolidationMode.AUTO:
+            mode = ConsolidationMode.NONE if TIME in parameters else ConsolidationMode.LATEST
+        self.key = str(selector.key_expr)
+        self.mode = mode
+        self.any_key = ANY_KEY in parameters
+        self.body = m.Query(m.Consolidation(int(mode)), str(parameters) or None)
+        self.target = options.target
+        self.qos = options.qos.raw
+        self.timeout = options.timeout
+        self.timeout_ms = int(options.timeout * 1000)
+        self.here = options.destination is not Locality.REMOTE
+        self.elsewhere = options.destination is not Locality.SESSION_LOCAL
 
 
 class Asking:
     """A query under way. Replies are judged and consolidated here, one at a time (a mailbox sees to that)."""
+
+    __slots__ = ("_any_key", "_key", "_latest", "_mode", "_over", "_sink", "on_end", "refused")
 
     def __init__(self, key: str, sink: Sink[Reply], mode: ConsolidationMode, any_key: bool) -> None:
         self._key = key
@@ -78,39 +123,39 @@ class Asking:
         self._latest: dict[str, tuple[int, Reply]] = {}
         self._over = False
         self.refused = 0
-        self.on_end: list[Callable[[], None]] = []
+        self.on_end: Callable[[], None] | None = None
 
     def take(self, message: object) -> None:
-        """A response, the end, or an error of our own."""
+        """A response, the end, or that time is over."""
         if self._over:
             return
         if isinstance(message, Response):
             self._response(message)
-        elif isinstance(message, ReplyError):
-            self._sink.push(Reply(message))
-            self._end()
-        elif isinstance(message, ResponseFinal):
-            self._end()
+            return
+        if message is EXPIRED:
+            self._sink.push(Reply(ReplyError(b"Timeout", Encoding.ZENOH_STRING)))
+        self._end()
 
     def _response(self, response: Response) -> None:
-        who = response.responder
-        replier = None if who is None else EntityGlobalId(ZenohId(who[0]), who[1])
         body = response.body
+        key = response.key
         if isinstance(body, m.Err):
-            self._sink.push(Reply(ReplyError(body.payload, encoding_of(body.encoding)), replier))
+            self._sink.push(Reply(ReplyError(body.payload, encoding_of(body.encoding)), response.responder))
             return
         if not isinstance(body, m.Reply):
             self.refused += 1
             return
-        if not self._any_key and not keyexpr.intersects(self._key, response.key):
+        if key != self._key and not self._any_key and not keyexpr.intersects(self._key, key):
             self.refused += 1  # an answer to another question (zenoh-1 §14.3)
             return
-        reply = Reply(Sample.decoded(response.key, body.body, qos=response.qos), replier)
-        stamp = -1 if body.body.timestamp is None else body.body.timestamp.ntp64
-        self._consolidate(response.key, stamp, reply)
-
-    def _consolidate(self, key: str, stamp: int, reply: Reply) -> None:
-        if self._mode is ConsolidationMode.NONE:
+        payload = plain_payload(body)
+        if payload is not None:
+            reply = Reply(Sample(key, (0, 0, b"", response.qos, None, payload)), response.responder)
+            stamp = -1
+        else:
+            reply = Reply(Sample.decoded(key, body.body, qos=response.qos), response.responder)
+            stamp = -1 if body.body.timestamp is None else body.body.timestamp.ntp64
+        if self._mode is NONE:
             self._sink.push(reply)
             return
         held = self._latest.get(key)
@@ -123,86 +168,76 @@ class Asking:
     def _end(self) -> None:
         self._over = True
         if self._mode is ConsolidationMode.LATEST:
-            self._sink.push_many([reply for _, reply in self._latest.values()])
+            for _, reply in self._latest.values():
+                self._sink.push(reply)
         self._latest.clear()
         self._sink.close()
-        for action in self.on_end:
-            action()
+        if self.on_end is not None:
+            self.on_end()
 
 
 def ask(
     session: Session,
-    selector: Selector,
+    selector: Selector | KeyExpr | str,
     handler: object,
     options: QueryOptions,
     *,
+    payload: IntoZBytes | None = None,
+    encoding: Encoding | str | None = None,
+    attachment: IntoZBytes | None = None,
+    source_info: SourceInfo | None = None,
+    cancellation_token: CancellationToken | None = None,
+) -> object:
+    """Send a query; returns what the user gets as handler."""
+    sink: Sink[Reply]
+    sink, user = session._handler(handler, "Reply")
+    plan = options.plan(selector)
+    body = plan.body
+    if payload is not None or encoding is not None or attachment is not None or source_info is not None:
+        body = _with_value(body, payload, encoding, attachment, source_info)
+    asking = Asking(plan.key, sink, plan.mode, plan.any_key)
+    own = session._node.own
+    request = Request(0, plan.key, plan.target, body, plan.timeout_ms, plan.qos)
+    box = Mailbox(asking.take)
+    number = own.ask(request, box, plan.timeout, here=plan.here, elsewhere=plan.elsewhere)
+    if cancellation_token is not None:
+        mark = cancellation_token._add(lambda: _cancel(session, number, box))
+        asking.on_end = lambda: cancellation_token._remove(mark)
+        if asking._over:  # before it could remove anything
+            cancellation_token._remove(mark)
+    return user
+
+
+def _with_value(
+    body: m.Query,
     payload: IntoZBytes | None,
     encoding: Encoding | str | None,
     attachment: IntoZBytes | None,
     source_info: SourceInfo | None,
-    cancellation_token: CancellationToken | None,
-) -> object:
-    """Send a query; returns what the user gets as handler."""
-    sink: Sink[Reply]
-    sink, user = into_handler(handler, "Reply")
-    key, parameters = str(selector.key_expr), Parameters(str(selector.parameters))
-    if options.accept is ReplyKeyExpr.ANY and ANY_KEY not in parameters:
-        parameters.insert(ANY_KEY, "")
-    mode = options.consolidation
-    if mode is ConsolidationMode.AUTO:
-        mode = ConsolidationMode.NONE if TIME in parameters else ConsolidationMode.LATEST
+) -> m.Query:
     value = None
     if payload is not None or encoding is not None:
         chosen = into_encoding(encoding)
         value = m.Value(m.Encoding(chosen.id, chosen.schema), b"" if payload is None else into_bytes(payload))
     sample = body_of(b"", into_encoding(None), None, attachment, source_info)
-    body = m.Query(m.Consolidation(int(mode)), str(parameters) or None, sample.source_info, value, sample.attachment)
-    asking = Asking(key, sink, mode, ANY_KEY in parameters)
-    box = Mailbox(asking.take)
-    node = session._node
-
-    def end(message: object) -> None:
-        node.round.add(box, message)
-        node.deliver_soon()
-
-    def request(number: int) -> Request:
-        return Request(number, key, options.target, body, int(options.timeout * 1000), options.qos.raw)
-
-    here = options.destination is not Locality.REMOTE
-    elsewhere = options.destination is not Locality.SESSION_LOCAL
-    started = threading.Event()
-    number = node.own.ask(request, box, here=here, elsewhere=elsewhere)
-    timer = node.keeper.after(options.timeout, lambda: _give_up(session, number, end))
-    asking.on_end.append(timer.cancel)
-    if asking._over:
-        timer.cancel()
-    started.set()
-    if cancellation_token is not None:
-        mark = cancellation_token._add(lambda: _cancel(session, number, end))
-        asking.on_end.append(lambda: cancellation_token._remove(mark))
-    return user
+    return m.Query(body.consolidation, body.parameters, sample.source_info, value, sample.attachment)
 
 
-def _give_up(session: Session, number: int, end: Callable[[object], None]) -> None:
-    if session._node.own.forget(number):
-        end(ReplyError(b"Timeout", Encoding.ZENOH_STRING))
-
-
-def _cancel(session: Session, number: int, end: Callable[[object], None]) -> None:
+def _cancel(session: Session, number: int, box: Mailbox) -> None:
     node = session._node
     if node.own.forget(number):
         with node.lock:
             node.space.cancel(node.own, number)
-        end(ResponseFinal(number))
+        node.round.add(box, ResponseFinal(number))
+        node.deliver_soon()
 
 
 class Querier(Handle):
     """Asks about one key expression again and again."""
 
-    _key_expr: KeyExpr
-
     def __init__(self, session: Session, key_expr: KeyExpr, options: QueryOptions) -> None:
-        super().__init__(session, key_expr)
+        super().__init__(session)
+        self._key_expr = key_expr
         self._options = options
         self._listeners: list[MatchingListener[Any]] = []
         self._interest = session._node.own.watch(
@@ -256,7 +291,7 @@ class Querier(Handle):
             self._session._refuse(f"querier on {self._key_expr} is undeclared")
         return ask(
             self._session,
-            Selector(self._key_expr, Parameters(parameters)),
+            self._key_expr if parameters is None else Selector(self._key_expr, Parameters(parameters)),
             handler,
             self._options,
             payload=payload,

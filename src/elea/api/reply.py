@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import ClassVar, TypeAlias
 
-from elea.api.identity import EntityGlobalId
+from elea.api.identity import EntityGlobalId, ZenohId
 from elea.api.instrumentation import TimestampStack
 from elea.api.sample import Sample
 from elea.api.zbytes import ZBytes
@@ -125,7 +125,9 @@ class Reply:
 
     __slots__ = ("_replier", "_result")
 
-    def __init__(self, result: Sample | ReplyError, replier_id: EntityGlobalId | None = None) -> None:
+    def __init__(
+        self, result: Sample | ReplyError, replier_id: EntityGlobalId | tuple[bytes, int] | None = None
+    ) -> None:
         self._result = result
         self._replier = replier_id
 
@@ -147,7 +149,10 @@ class Reply:
     @property
     def replier_id(self) -> EntityGlobalId | None:
         """Who answered; nobody, if time ran out here."""
-        return self._replier
+        who = self._replier
+        if isinstance(who, tuple):  # as it came: few want to know
+            who = self._replier = EntityGlobalId(ZenohId(who[0]), who[1])
+        return who
 
     def __repr__(self) -> str:
-        return f"Reply(result={self._result!r}, replier_id={self._replier!r})"
+        return f"Reply(result={self._result!r}, replier_id={self.replier_id!r})"

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import _thread
 import itertools
+import threading
 import weakref
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any, NoReturn, Self, TypeVar
 
@@ -15,18 +18,21 @@ from elea.api.identity import EntityGlobalId, SourceInfo, ZenohId
 from elea.api.instrumentation import TimestampInstrumentation
 from elea.api.liveliness import Liveliness
 from elea.api.opening import start
-from elea.api.publishing import PLAIN, Outlet, Publisher, body_of, into_encoding
+from elea.api.outlet import PLAIN, Outlet, body_of, into_encoding
+from elea.api.publishing import Publisher
 from elea.api.querying import Querier, QueryOptions, ask, seconds
 from elea.api.reply import IntoQueryConsolidation, ReplyKeyExpr, into_consolidation
 from elea.api.sessioninfo import SessionInfo
 from elea.api.settings import Settings
+from elea.api.sinks import Sink, into_handler
 from elea.api.subscribing import Subscriber
 from elea.api.timestamp import Timestamp
 from elea.api.zbytes import IntoZBytes, into_bytes
-from elea.io.timers import monotonic, wall_ns
+from elea.broker.runtime import Runtime
 from elea.model.encoding import Encoding
-from elea.model.errors import SessionClosed
+from elea.model.errors import LimitReached, SessionClosed
 from elea.model.keyexpr import KeyExpr
+from elea.model.limits import MAX_DECLARATIONS
 from elea.model.qos import CongestionControl, Locality, Priority, Qos, QueryTarget, Reliability
 from elea.model.selector import Selector
 from elea.wire.zenoh1.samples import split_body
@@ -37,6 +43,7 @@ T = TypeVar("T", bound=Handle)
 
 SESSION_EID = 1
 MAX_OUTLETS = 4096
+NO_OPTIONS = (None,) * 7
 
 
 class Session:
@@ -48,15 +55,18 @@ class Session:
             session.put("home/1/temp", "21.5")
     """
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, *, start: Callable[[Settings], Runtime] = start) -> None:
         self._settings = Settings.of(config)
         self._handles: weakref.WeakSet[Handle] = weakref.WeakSet()
         self._eids = itertools.count(SESSION_EID + 1)
         self._outlets: dict[tuple[str, Locality], Outlet] = {}
         self._declared: list[str] = []
         self._closed = False
+        self._usual = self._options(None, None, None, None, None, None, None, None)
         self._runtime = start(self._settings)
         self._node = self._runtime.node
+        self._forgotten = weakref.finalize(self, _close_forgotten, self._runtime)
+        self._forgotten.atexit = False  # the runtime itself sees to that
 
     # -- the session itself
 
@@ -83,6 +93,7 @@ class Session:
         if self._closed:
             return
         self._closed = True
+        self._forgotten.detach()
         for handle in list(self._handles):
             handle._finish()
         self._runtime.close()
@@ -97,7 +108,7 @@ class Session:
 
     def new_timestamp(self) -> Timestamp:
         """A timestamp of now, above all this session has given."""
-        return Timestamp.of(self._node.clock.tick(wall_ns()))
+        return Timestamp.of(self._node.clock.tick(self._node.keeper.wall_ns()))
 
     def undeclare(self, obj: KeyExpr) -> None:
         """Undeclare a key expression declared by `declare_keyexpr`.
@@ -214,13 +225,13 @@ class Session:
     ) -> Any:
         """Ask for what a selector names; replies come through the handler, which ends with the last one."""
         self._check()
-        options = self._options(
-            target, consolidation, accept_replies, timeout, congestion_control, priority, express, allowed_destination
-        )
-        chosen = selector if isinstance(selector, Selector) else Selector(str(selector))
+        options = self._usual
+        given = (target, consolidation, accept_replies, timeout, congestion_control, priority, express)
+        if given != NO_OPTIONS or allowed_destination is not None:
+            options = self._options(*given, allowed_destination)
         return ask(
             self,
-            chosen,
+            selector,
             handler,
             options,
             payload=payload,
@@ -273,8 +284,15 @@ class Session:
         self._handles.add(handle)
         return handle
 
+    def _handler(self, argument: object, of: str) -> tuple[Sink[Any], object]:
+        """Where to push for what a user passed as handler, and what they get; `elea.testing` has its own channels."""
+        return into_handler(argument, of)
+
     def _next_eid(self) -> int:
         self._check()
+        if len(self._handles) >= MAX_DECLARATIONS:
+            # A router of ours would refuse the next one, and Zenoh has no words for telling us so.
+            raise LimitReached("MAX_DECLARATIONS", MAX_DECLARATIONS)
         return next(self._eids)
 
     def _key(self, key_expr: KeyExpr | str) -> KeyExpr:
@@ -289,7 +307,7 @@ class Session:
         raise SessionClosed(text=problem)
 
     def _wake(self) -> None:
-        self._node.keeper.at(monotonic(), self._node.settle)
+        self._node.keeper.at(self._node.keeper.now(), self._node.settle)
 
     def _outlet(self, key_expr: KeyExpr | str, destination: Locality | None) -> Outlet:
         self._check()
@@ -323,6 +341,14 @@ class Session:
             _qos(congestion_control, priority, express, CongestionControl.BLOCK),
             Locality.ANY if destination is None else destination,
         )
+
+
+def _close_forgotten(runtime: Runtime) -> None:
+    """Nobody has the session any more, so nobody can close it."""
+    # The garbage collector calls this in any thread, whatever locks that holds: so neither close here, nor start a
+    # `Thread` here, which takes locks itself.
+    closing = threading.Thread(target=runtime.close, name="elea-close", daemon=True)
+    _thread.start_new_thread(closing.start, ())
 
 
 def open(config: Config | None = None, *, timestamp_callback: Any = None) -> Session:

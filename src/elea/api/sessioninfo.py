@@ -43,6 +43,10 @@ class SessionInfo:
         found = map(link_of, list(self._session._runtime.links.connections))
         return [link for link in found if link is not None]
 
+    def locators(self) -> list[str]:
+        """Where this node can be reached; an extra of Elea."""
+        return self._session._runtime.links.locators()
+
     def declare_transport_events_listener(
         self, handler: Any = None, *, history: bool | None = None
     ) -> TransportEventsListener[Any]:
@@ -60,18 +64,21 @@ class SessionInfo:
         return self._session._keep(LinkEventsListener(self._session, handler, "LinkEvent", history=bool(history)))
 
     def dropped(self) -> dict[str, int]:
-        """Messages lost on the way out, by reason, over all links; an extra of Elea.
+        """Messages lost on the way out, by reason, over all links there were; an extra of Elea.
 
         `relayed` counts the samples of other nodes that this one could not pass on.
         """
-        total: dict[str, int] = {}
-        for connection in list(self._session._runtime.links.connections):
-            if connection.session is not None:
-                outbox = connection.session.outbox
-                counts = outbox.dropped | {"refused": outbox.refused, "relayed": connection.session.lost}
-                for reason, count in counts.items():
-                    total[reason] = total.get(reason, 0) + count
-        return total
+        return self._session._runtime.links.dropped()
+
+    def refused(self) -> dict[str, int]:
+        """What neighbours wanted and this node refused because a limit was reached, by kind; an extra of Elea."""
+        ignored = self._session._node.space.ignored
+        return {
+            "sessions": self._session._runtime.links.refused,
+            "declarations": ignored.too_many_declarations,
+            "interests": ignored.too_many_interests,
+            "queries": ignored.too_many_queries,
+        }
 
     def _neighbours(self, role: Role) -> list[ZenohId]:
         sessions = [c.session for c in list(self._session._runtime.links.connections)]

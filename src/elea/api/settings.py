@@ -6,7 +6,6 @@ Here are also the defaults that a configuration leaves to the role. Spec: zenoh-
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeVar, cast
 
@@ -16,6 +15,7 @@ from elea.model.errors import ConfigError
 from elea.model.keyexpr import KeyExpr
 from elea.model.node_id import NodeId
 from elea.model.qos import CongestionControl, Locality, Priority, Reliability, Role
+from elea.model.values import value_class
 
 __all__ = [
     "AdminSettings",
@@ -50,7 +50,7 @@ _QUEUES: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class RetrySettings:
     """How to try again: the first pause, its growth, the longest pause; seconds."""
 
@@ -59,7 +59,7 @@ class RetrySettings:
     longest: float
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Endpoints:
     """Locators that belong together; with `all_of`, links are opened to all of them."""
 
@@ -67,7 +67,7 @@ class Endpoints:
     all_of: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ConnectionSettings:
     """Where to connect or listen. A `timeout` of None never ends, 0 means one attempt."""
 
@@ -82,7 +82,7 @@ class ConnectionSettings:
         return tuple(locator for group in self.endpoints for locator in group.locators)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class MulticastSettings:
     """Scouting by multicast: whom to connect to, and of those, whom only if one's own id is the greater."""
 
@@ -95,7 +95,7 @@ class MulticastSettings:
     listen: bool
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class GossipSettings:
     """Scouting by gossip: to whom it is sent, and whom of it to connect to."""
 
@@ -106,7 +106,7 @@ class GossipSettings:
     greater_zid: frozenset[Role]
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ScoutingSettings:
     """How other nodes are found; seconds."""
 
@@ -116,7 +116,7 @@ class ScoutingSettings:
     gossip: GossipSettings
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class QueueSettings:
     """The queues of a link: batches by priority, and how long to wait for a free one; seconds, None for ever."""
 
@@ -128,7 +128,7 @@ class QueueSettings:
     batching_time: float
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class TlsSettings:
     """Certificates and keys, as paths or as base64 text, and what is asked of the other side."""
 
@@ -149,7 +149,7 @@ class TlsSettings:
     so_rcvbuf: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class LinkSettings:
     """What holds for every link."""
 
@@ -167,7 +167,7 @@ class LinkSettings:
     unixpipe_mask: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class TransportSettings:
     """Sessions with other nodes; seconds."""
 
@@ -186,7 +186,7 @@ class TransportSettings:
     link: LinkSettings
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class AuthSettings:
     """User and password to show, and the file with those to accept."""
 
@@ -199,7 +199,7 @@ class AuthSettings:
         return f"AuthSettings(user={self.user!r}, password={'***' if self.password else None})"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class AdminSettings:
     """The admin space."""
 
@@ -208,7 +208,7 @@ class AdminSettings:
     write: bool
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class PublicationSettings:
     """What a publisher on some keys has instead of what its program says; None leaves it."""
 
@@ -220,7 +220,7 @@ class PublicationSettings:
     allowed_destination: Locality | None
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Settings:
     """Everything a node needs to know of its configuration.
 

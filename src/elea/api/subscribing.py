@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
+from elea.api.feed import Feed
 from elea.api.handle import Receiving
 from elea.api.sample import Sample
-from elea.api.sinks import Sink, into_handler
+from elea.api.sinks import Sink
 from elea.broker.delivery import Mailbox
-from elea.broker.routes import Arrived
 from elea.model.keyexpr import KeyExpr
 from elea.model.qos import Locality
 
@@ -30,14 +30,13 @@ class Subscriber(Receiving[H]):
                 print(sample.key_expr, sample.payload.to_string())
     """
 
-    _key_expr: KeyExpr
-
     def __init__(self, session: Session, key_expr: KeyExpr, handler: object, origin: Locality) -> None:
         sink: Sink[Sample]
-        sink, user = into_handler(handler, "Sample")
-        super().__init__(session, key_expr, sink, user)  # type: ignore[arg-type]
+        sink, user = session._handler(handler, "Sample")
+        super().__init__(session, sink, user)  # type: ignore[arg-type]
+        self._key_expr = key_expr
         self._elsewhere = origin is not Locality.SESSION_LOCAL
-        self._box = Mailbox(self._arrived)
+        self._box = Mailbox(Feed(sink).arrived)
         here = origin is not Locality.REMOTE
         self._number = session._node.own.subscribe(str(key_expr), self._box, here=here, elsewhere=self._elsewhere)
 
@@ -45,14 +44,6 @@ class Subscriber(Receiving[H]):
     def key_expr(self) -> KeyExpr:
         """The keys it receives."""
         return self._key_expr
-
-    def _arrived(self, arrived: Arrived) -> None:
-        key = arrived.key
-        run = arrived.run
-        if len(run) == 1:
-            self._sink.push(Sample(key, run[0]))
-        else:
-            self._sink.push_many([Sample(key, raw) for raw in run])
 
     def _end(self) -> None:
         self._session._node.own.unsubscribe(self._number, str(self._key_expr), self._box, elsewhere=self._elsewhere)

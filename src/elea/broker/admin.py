@@ -7,11 +7,9 @@ eclipse-zenoh; and `@/<id>/session/**` for the process itself, always.
 
 from __future__ import annotations
 
-import gzip
 import json
-import zlib
+from binascii import crc32
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
 from elea import __version__
@@ -163,6 +161,8 @@ class Admin:
         text = metrics(self._node, self._links, descriptors=parameters.get("descriptors") != "false").encode()
         if parameters.get("compression") == "false":
             return text, METRICS
+        import gzip  # not with the module, because few nodes are ever asked for this
+
         return gzip.compress(text, mtime=0), GZIPPED
 
     # -- for ourselves ------------------------------------------------------------------------------------------------
@@ -178,7 +178,7 @@ class Admin:
             }
             yield name, lambda facts=facts: _json(facts)  # type: ignore[misc]
             link = connection.link
-            number = zlib.crc32(f"{link.local} {link.remote}".encode())
+            number = crc32(f"{link.local} {link.remote}".encode())
             yield f"{name}/link/{number}", lambda c=connection, s=session: _json(_link(c, s))  # type: ignore[misc]
 
 
@@ -239,7 +239,7 @@ def _escaped(text: str) -> str:
 _LINK: Final[Mapping[str, tuple[str, Callable[[Connection, Zenoh1Session], int]]]] = {
     "sent_batches": ("Batches written.", lambda c, s: s.outbox.batches),
     "sent_bytes": ("Octets written.", lambda c, s: s.outbox.octets),
-    "sent_messages": ("Network messages written.", lambda c, s: s.outbox.messages),
+    "sent_messages": ("Network messages written.", lambda c, s: s.outbox.messages + s.joined),
     "waits": ("Messages that had to wait for room.", lambda c, s: s.outbox.waited),
     "refused_messages": ("Messages that may not be dropped and found no room.", lambda c, s: s.outbox.refused),
     "received_batches": ("Batches read.", lambda c, s: _received(c, "batches")),
@@ -249,6 +249,7 @@ _LINK: Final[Mapping[str, tuple[str, Callable[[Connection, Zenoh1Session], int]]
     "duplicates": ("Frames dropped because they came late or twice.", lambda c, s: _received(c, "duplicates")),
     "lost_fragments": ("Fragments whose message never became whole.", lambda c, s: _received(c, "fragments_lost")),
     "ignored_batches": ("Session messages without meaning.", lambda c, s: _received(c, "ignored")),
+    "lost_samples": ("Samples for this node that found no room.", lambda c, s: s.lost),
     "unroutable_samples": ("Samples dropped because their key makes no sense.", lambda c, s: s.unroutable),
     "ignored_messages": ("Control messages whose key makes no sense.", lambda c, s: s.ignored),
 }
@@ -274,7 +275,12 @@ def metrics(node: Node, links: Links, *, descriptors: bool = True) -> str:
         for reason, count in list(session.outbox.dropped.items()):
             labels = _labels(connection, session)
             text.sample("elea_link_dropped_messages_total", count, **labels, reason=reason)
+    text.family("elea_dropped_messages", "counter", "Messages dropped on the way out, also on links that are gone.")
+    for reason, count in links.dropped().items():
+        text.sample("elea_dropped_messages_total", count, reason=reason)
     text.family("elea_ignored_messages", "counter", "Messages the space passed over.")
+    from dataclasses import asdict  # not with the module: it brings `inspect`
+
     for reason, count in asdict(node.space.ignored).items():
         text.sample("elea_ignored_messages_total", count, reason=reason)
     text.family("elea_refused_sessions", "counter", "Sessions refused because there were too many.")

@@ -12,7 +12,6 @@ import queue
 import random
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
 from elea.broker.gossip import LINK_STATE, Candidate, Gossip, Rules, Said, may_connect, read_oam, write_oam
@@ -24,6 +23,7 @@ from elea.io.timers import Keeper, monotonic
 from elea.model.errors import ConfigError, EleaError, OperationTimeout
 from elea.model.node_id import NodeId
 from elea.model.qos import Role
+from elea.model.values import field, value_class
 from elea.protocol.zenoh1.scouting import Found, ScoutAnswerer, Scouter
 from elea.wire.zenoh1.messages import Oam
 
@@ -47,7 +47,7 @@ POLL: Final = 0.002
 GREETING_SECONDS: Final = 0.5
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class DiscoverySettings:
     """What the configuration says of scouting.
 

@@ -9,12 +9,12 @@ Spec: zenoh-1 §13.3, §13.4, §17.1, §17.3.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
 from elea.model.errors import DecodeError
 from elea.model.node_id import NodeId
 from elea.model.qos import Role
+from elea.model.values import field, value_class
 from elea.wire.zenoh1.codec import read_link_states, write_link_states
 from elea.wire.zenoh1.messages import BodyForm, LinkState, LinkStates, Oam
 
@@ -28,11 +28,14 @@ CONTROL_QOS: Final = 0x08
 MAX_NODES: Final = 10_000
 """Nodes remembered. A mesh is full, so no peer lives long among more; beyond it new ones are counted and left out."""
 
+SWEEP: Final = 64
+"""Nodes remembered before those that are gone are looked for; looking at each going would cost the square of a mesh."""
+
 MAX_LOCATORS: Final = 64
 """Locators of one node that are remembered and passed on; a machine with more addresses is reached by the first."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Rules:
     """What the configuration says (`scouting/gossip`).
 
@@ -49,7 +52,7 @@ class Rules:
     multihop: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Said:
     """Something to tell a neighbour."""
 
@@ -57,7 +60,7 @@ class Said:
     states: LinkStates
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Candidate:
     """A node we have no session with and should connect to."""
 
@@ -66,9 +69,9 @@ class Candidate:
     locators: tuple[str, ...]
 
 
-@dataclass(slots=True)
+@value_class(frozen=False)
 class _Known:
-    """A node heard of or met; `index` is what we call it on all links, for ever."""
+    """A node heard of or met; `index` is what we call it on all links, for as long as we remember it."""
 
     node_id: bytes
     index: int
@@ -77,7 +80,7 @@ class _Known:
     locators: tuple[str, ...] = ()
 
 
-@dataclass(slots=True)
+@value_class(frozen=False)
 class _Neighbour:
     """A link that gossip goes over: the node, and the numbers it gives to others."""
 
@@ -99,6 +102,8 @@ class Gossip:
         self._sn = 1
         self._nodes: dict[bytes, _Known] = {}
         self._neighbours: dict[bytes, _Neighbour] = {}
+        self._free: list[int] = []
+        self._sweep_at = SWEEP
 
     # -- neighbours ---------------------------------------------------------------------------------------------------
 
@@ -198,11 +203,22 @@ class Gossip:
     def _know(self, node_id: bytes, role: Role) -> _Known | None:
         known = self._nodes.get(node_id)
         if known is None:
+            if len(self._nodes) >= self._sweep_at:
+                self._sweep()
             if len(self._nodes) >= MAX_NODES:
                 self.ignored += 1
                 return None
-            known = self._nodes[node_id] = _Known(node_id, len(self._nodes) + 1, role)
+            # A number that is free may mean another node to somebody else, but we never use one without its name first.
+            index = self._free.pop() if self._free else len(self._nodes) + 1
+            known = self._nodes[node_id] = _Known(node_id, index, role)
         return known
+
+    def _sweep(self) -> None:
+        """Forget the nodes that are no neighbours, and that none of them may speak of."""
+        heard = {node_id for neighbour in self._neighbours.values() for node_id in neighbour.numbers.values()}
+        for node_id in [one for one in self._nodes if one not in self._neighbours and one not in heard]:
+            self._free.append(self._nodes.pop(node_id).index)
+        self._sweep_at = min(max(SWEEP, 2 * len(self._nodes)), MAX_NODES)
 
     def _update(self, known: _Known, sn: int, locators: tuple[str, ...]) -> bool:
         """Take over where a node is; False if that is known, as is all but always so when only its links changed."""

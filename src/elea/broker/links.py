@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
-import os
 import random
 import threading
+from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 
 from elea.broker.claims import Claims
+from elea.broker.leaving import leave
 from elea.broker.node import Node
 from elea.broker.zenoh1 import Zenoh1Session
 from elea.io.dial import AnyLink, Listener, connect, listen
 from elea.io.errors import LinkError
 from elea.io.reading import BatchReader
 from elea.io.sending import Outbox
+from elea.io.tap import tapped
 from elea.io.timers import Timer, monotonic
 from elea.io.tls_settings import TlsSettings
 from elea.model.errors import EleaError, OperationTimeout, ProtocolError, SessionClosed, SessionError, SessionRefused
+from elea.model.limits import MAX_MESSAGE
 from elea.model.node_id import NodeId
 from elea.model.qos import Role
+from elea.model.values import replaced, value_class
 from elea.protocol.zenoh1.backoff import Backoff
 from elea.protocol.zenoh1.keeping import lease_ends, next_keep_alive
 from elea.protocol.zenoh1.opening import Acceptor, Initiator
@@ -34,10 +38,9 @@ __all__ = ["Connection", "LinkSettings", "Links"]
 _log = logging.getLogger("elea.broker")
 
 REGIONS = {Role.CLIENT: Region.CLIENTS, Role.PEER: Region.PEERS, Role.ROUTER: Region.ROUTERS}
-CLOSING_SECONDS = 0.2
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class LinkSettings:
     """What the configuration says of links and sessions."""
 
@@ -46,11 +49,13 @@ class LinkSettings:
     users: Mapping[bytes, bytes] | None = None
     open_timeout: float = 10.0
     accept_timeout: float = 10.0
+    accept_pending: int = 100
+    max_message: int = MAX_MESSAGE
     max_sessions: int = 1000
     keep_alives: int = 4
     wait_before_drop: float = 0.001
     wait_before_close: float = 5.0
-    backoff: Callable[[], Backoff] = field(default=Backoff)
+    backoff: Callable[[], Backoff] = Backoff
 
 
 class Connection:
@@ -78,11 +83,17 @@ class Connection:
         """Begin the handshake and read."""
         if isinstance(self._machine, Initiator):
             self._machine.start()
-        self._timer = self.links.keeper.at(self._machine.next_deadline() or monotonic(), self._opening_late)
+        self._timer = self.links.keeper.at(self._machine.next_deadline() or self._now(), self._opening_late)
         self._say()
-        self._thread.start()
+        self._begin_reading()
 
     # -- reading ------------------------------------------------------------------------------------------------------
+
+    def _now(self) -> float:
+        return self.links.keeper.now()
+
+    def _begin_reading(self) -> None:
+        self._thread.start()
 
     def _run(self) -> None:
         """Read and deliver, for as long as this thread is the one that reads."""
@@ -104,14 +115,22 @@ class Connection:
                     if self._deliverer is me:
                         self.busy_since = 0.0
         except EleaError as error:
-            self._say_quietly()
-            self.end(error)
+            self._give_up(error)
         except Exception as error:  # noqa: BLE001 - whatever it was, the link must not stay half alive
             _log.exception("reading failed: link=%s", self.link.remote)
             self.end(SessionClosed(text=f"internal error: {error!r}"))
         finally:
+            if self.ended.is_set():
+                # A buffer of a MiB would else wait for the garbage collector, as this object is part of cycles.
+                self._reader = BatchReader(self.link, self._prefix, limit=0, buffer_size=0)
             node.readers.discard(threading.get_ident())
             node.deliver_soon()  # what the end of this link meant to others
+
+    def _give_up(self, error: EleaError) -> None:
+        """What came cannot be taken: say so if that is usual, and end."""
+        self._say_quietly()
+        self._refuse_quietly(error)
+        self.end(error)
 
     def take_over(self) -> None:
         """The reading thread is held up by a handler: another one reads on."""
@@ -120,15 +139,20 @@ class Connection:
         self.busy_since = 0.0
         self._thread = threading.Thread(target=self._run, name=f"elea-read-{self.link.remote}", daemon=True)
         self._thread.start()
+        # A courier brings what waits behind that handler; what the handler does from now on waits for nobody.
+        node = self.links.node
+        if self._deliverer is not None and self._deliverer.ident is not None:
+            node.readers.discard(self._deliverer.ident)
+        node.round.make_soon()
 
     def _prefix(self) -> int:
         session = self.session
         return 4 if session is not None and session.agreement.lowlatency else 2
 
-    def _batch(self, batch: bytes) -> None:
+    def _batch(self, batch: bytes | memoryview) -> None:
         receiver, session = self._receiver, self.session
         if receiver is None or session is None:
-            agreement = self._machine.receive(batch, monotonic())
+            agreement = self._machine.receive(bytes(batch), self._now())
             if agreement is not None:
                 self._open(agreement)
             elif isinstance(self._machine, Initiator):
@@ -137,7 +161,7 @@ class Connection:
             if agreement is not None:
                 self._opened()
             return
-        receiver.receive(batch, monotonic(), session)
+        receiver.receive(batch, self._now(), session)
         if receiver.closed:
             self.end(SessionClosed(text="the other node closed the session"))
 
@@ -145,15 +169,15 @@ class Connection:
 
     def _recognise(self, machine: Initiator) -> None:
         """INIT_ACK says whom we have connected to; this may be somebody we know, or ourselves."""
-        self.peer_id = NodeId(machine._ack.zid).data
+        self.peer_id = machine.peer_id
         reason = self.links.recognised(self)
         if reason is not None:
-            machine.to_send(monotonic())  # not our OPEN_SYN: the link ends here
+            machine.to_send(self._now())  # not our OPEN_SYN: the link ends here
             why = CloseReason.describe(reason)
             raise SessionRefused(reason, f"node {NodeId(self.peer_id)} needs no further session: {why}")
 
     def _say(self) -> None:
-        for batch in self._machine.to_send(monotonic()):
+        for batch in self._machine.to_send(self._now()):
             prefix = len(batch).to_bytes(2, "little") if self.link.streamed else b""
             self.link.send(prefix + batch)
 
@@ -164,9 +188,15 @@ class Connection:
         except LinkError:
             return
 
+    def _refuse_quietly(self, error: EleaError) -> None:
+        """The CLOSE of a session whose other node broke a limit; a broken rule ends it without a word (zenoh-1 §22)."""
+        if self.session is not None and not isinstance(error, LinkError | ProtocolError):
+            with contextlib.suppress(LinkError):
+                self.say_goodbye(CloseReason.GENERIC)
+
     def _opening_late(self) -> None:
         try:
-            self._machine.on_deadline(monotonic())
+            self._machine.on_deadline(self._now())
         except EleaError as error:
             self._say_quietly()
             self.end(error)
@@ -175,20 +205,18 @@ class Connection:
         settings = self.links.settings
         sender = self._sender = Sender(agreement, prefix=self.link.streamed)
 
-        def frame(key: int, parts: list[bytes], size: int) -> list[bytes]:
-            if size <= sender.room:
-                return [sender.frame(key >> 1, bool(key & 1), parts, size)]
-            return sender.batches(key >> 1, bool(key & 1), parts)
-
         outbox = Outbox(
             self.link,
-            frame,
+            sender.take,
             room=sender.room,
             on_broken=self.end,
             wait_before_drop=settings.wait_before_drop,
             wait_before_close=settings.wait_before_close,
+            now=self.links.now,
+            soon=self.links.soon,
         )
-        self._receiver = Receiver(agreement, monotonic())
+        self._receiver = receiver = Receiver(agreement, self._now(), max_message=settings.max_message)
+        self._reader.settle = receiver.settle
         session = Zenoh1Session(self.links.node, agreement, REGIONS[agreement.peer_role], outbox)
         stalled = SessionClosed(CloseReason.UNRESPONSIVE, "the other node takes no more messages")
         session.on_stalled = lambda: self.end(stalled)
@@ -209,7 +237,7 @@ class Connection:
         session, receiver, sender = self.session, self._receiver, self._sender
         if session is None or receiver is None or sender is None or self.ended.is_set():
             return
-        now = monotonic()
+        now = self._now()
         agreement = session.agreement
         if now >= lease_ends(receiver.last_heard, agreement.peer_lease):
             self.end(SessionClosed(CloseReason.EXPIRED, "the other node was silent for its whole lease"))
@@ -227,25 +255,18 @@ class Connection:
 
     # -- the end ------------------------------------------------------------------------------------------------------
 
-    def say_goodbye(self) -> None:
-        """Send what waits, and CLOSE behind it."""
+    def say_goodbye(self, reason: int = CloseReason.GENERIC) -> None:
+        """Send CLOSE, before everything that waits."""
         session, sender = self.session, self._sender
-        if session is not None and sender is not None and not self.ended.is_set():
-            try:
-                session.outbox.flush(CLOSING_SECONDS)
-                session.outbox.control(sender.close())
-                session.outbox.flush(CLOSING_SECONDS)
-            except LinkError:
-                pass  # it is gone already, which is what is wanted
+        if session is not None and sender is not None:
+            session.outbox.control(sender.close(reason))
 
-    def close(self, wait: float) -> None:
-        """End the session after `say_goodbye`; the other node may take `wait` seconds to leave first.
+    def is_read_by(self, thread: threading.Thread) -> bool:
+        """Whether it is this thread that would notice if the other node left."""
+        return self._thread is thread
 
-        Leaving first would lose data: a socket closed with something unread in it resets the connection, and a reset
-        throws away what the other node has not read yet.
-        """
-        if self.session is not None and self._thread is not threading.current_thread():
-            self.ended.wait(max(wait, 0.0))
+    def close(self) -> None:
+        """End the session; what still waits is lost, so `leave` first."""
         self.end(SessionClosed(text="closed by this node"))
         if self._thread is not threading.current_thread() and self._thread.is_alive():
             self._thread.join(1.0)
@@ -267,28 +288,36 @@ class Connection:
 
 
 class Links:
-    """All links of a node."""
+    """All links of a node; `elea.testing` serves them otherwise, without threads and chance."""
 
-    def __init__(self, node: Node, settings: LinkSettings) -> None:
+    connection_type: type[Connection] = Connection
+
+    def __init__(self, node: Node, settings: LinkSettings, *, chance: random.Random | None = None) -> None:
         self.node = node
         self.settings = settings
         self.keeper = node.keeper
+        self.now: Callable[[], float] = monotonic
+        self.soon: Callable[[Callable[[], None]], object] | None = None
         self.listeners: list[Listener] = []
         self.connections: set[Connection] = set()
         self.on_left: Callable[[Connection], None] | None = None
         self.listeners_of_events: list[Callable[[Connection, bool], None]] = []
         self.refused = 0
+        self.unopened = 0
+        """Links of others that ended before a session was opened over them, for whatever reason."""
+        self._ended_dropped: Counter[str] = Counter()  # by sessions that have ended
         self.on_joining: Callable[[Zenoh1Session], None] | None = None
         self._opening: set[Connection] = set()
         self._claims: Claims[Connection] = Claims(node.node_id)
         self._lock = threading.Lock()
         self._closed = False
-        self._cookie_key = os.urandom(32)
+        self._chance = chance or random.SystemRandom()
+        self._cookie_key = self._chance.randbytes(32)
 
     def offer_for(self, link: AnyLink) -> Offer:
         """What this node wants of a session over `link`."""
         offer = self.settings.offer
-        return replace(offer, batch_size=min(offer.batch_size, link.mtu))
+        return replaced(offer, batch_size=min(offer.batch_size, link.mtu))
 
     def connect(self, locator: str, *, timeout: float | None = None) -> Connection:
         """Open a session with the node at `locator`; returns when both sides agree, or with the session there is.
@@ -297,8 +326,8 @@ class Links:
             LinkError, SessionError, ProtocolError: why it could not be opened.
         """
         wait = self.settings.open_timeout if timeout is None else timeout
-        link = connect(locator, timeout=wait, tls=self.settings.tls)
-        connection = Connection(self, link, Initiator(self.offer_for(link), monotonic(), wait))
+        link = tapped(connect(locator, timeout=wait, tls=self.settings.tls), accepted=False)
+        connection = self.connection_type(self, link, Initiator(self.offer_for(link), self.keeper.now(), wait))
         self._start(connection)
         if not connection.ready.wait(wait + 1.0):
             connection.end(OperationTimeout(f"no session with {locator} within {wait} s"))
@@ -312,7 +341,9 @@ class Links:
 
     def listen(self, locator: str) -> Listener:
         """Accept sessions at `locator`."""
-        listener = listen(locator, tls=self.settings.tls, on_link=self._accept)
+        listener = listen(
+            locator, tls=self.settings.tls, on_link=lambda link: self._accept(tapped(link, accepted=True))
+        )
         self.listeners.append(listener)
         return listener
 
@@ -326,6 +357,16 @@ class Links:
         """Where this node can be reached."""
         return [locator for listener in self.listeners for locator in listener.locators()]
 
+    def dropped(self) -> dict[str, int]:
+        """Messages lost on the way out, by reason, over all links there were; `relayed` are samples of other nodes."""
+        with self._lock:
+            total = self._ended_dropped.copy()
+            sessions = [connection.session for connection in self.connections]
+        for session in sessions:
+            if session is not None:
+                total.update(_dropped_by(session))
+        return dict(total)
+
     def close(self) -> None:
         """End everything; returns soon, whatever the others do."""
         with self._lock:
@@ -333,30 +374,38 @@ class Links:
             connections = [*self.connections, *self._opening]
         for listener in self.listeners:
             listener.close()
+        leave(connections)
         for connection in connections:
-            connection.say_goodbye()
-        deadline = monotonic() + CLOSING_SECONDS  # shared: a thousand silent neighbours cost no more than one
-        for connection in connections:
-            connection.close(deadline - monotonic())
+            connection.close()
 
     # -- what connections say -----------------------------------------------------------------------------------------
 
     def _accept(self, link: AnyLink) -> None:
+        if len(self._opening) >= self.settings.accept_pending:
+            self._refuse(link.remote, f"{self.settings.accept_pending} links are opening already (accept_pending)")
+            link.close()
+            return
         acceptor = Acceptor(
             self.offer_for(link),
-            monotonic(),
+            self.keeper.now(),
             cookie_key=self._cookie_key,
-            random=random.SystemRandom(),
+            random=self._chance,
             users=self.settings.users,
             accept=lambda node_id, role: self._admit(connection, node_id),
             timeout=self.settings.accept_timeout,
         )
-        connection = Connection(self, link, acceptor)
+        connection = self.connection_type(self, link, acceptor)
         try:
             self._start(connection)
         except (LinkError, ProtocolError) as error:
-            _log.info("link refused: link=%s problem=%s", link.remote, error)
+            self._refuse(link.remote, error)
             link.close()
+
+    def _refuse(self, remote: str, problem: object) -> None:
+        """Count a link that never became a session; said the 1st, 2nd, 4th … time, so that a flood fills no log."""
+        self.unopened += 1
+        if self.unopened & (self.unopened - 1) == 0:
+            _log.warning("link refused: link=%s unopened=%d problem=%s", remote, self.unopened, problem)
 
     def _admit(self, connection: Connection, node_id: bytes) -> int | None:
         with self._lock:
@@ -383,7 +432,11 @@ class Links:
                 raise SessionClosed(text="this node is closed")
             self._opening.add(connection)
         self.node.watch.add(connection)
-        connection.start()
+        try:
+            connection.start()
+        except BaseException as error:  # the link broke, or the system gives no more threads
+            connection.end(SessionClosed(text=f"the link could not be served: {error}"))
+            raise
 
     def joined(self, connection: Connection) -> None:
         """A handshake has succeeded."""
@@ -417,14 +470,23 @@ class Links:
             self._opening.discard(connection)
             self._claims.release(connection.peer_id, connection)
             was_open = connection in self.connections
+            if was_open and connection.session is not None:
+                self._ended_dropped.update(_dropped_by(connection.session))
             self.node.watch.discard(connection)
             self.connections.discard(connection)
         if was_open and connection.session is not None:
             with self.node.lock:
-                self.node.space.remove_face(connection.session, monotonic())
+                self.node.space.remove_face(connection.session, self.keeper.now())
             self.node.settle()
             _log.info("session ended: node=%s reason=%s", NodeId(connection.session.node_id), connection.error)
             for listener in list(self.listeners_of_events):
                 listener(connection, False)
+        elif isinstance(connection._machine, Acceptor) and not self._closed:
+            self._refuse(connection.link.remote, connection.error)
         if was_open and self.on_left is not None:
             self.on_left(connection)
+
+
+def _dropped_by(session: Zenoh1Session) -> dict[str, int]:
+    outbox = session.outbox
+    return {**outbox.dropped, "refused": outbox.refused, "relayed": session.lost}

@@ -9,21 +9,21 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from elea.broker.delivery import Round, Watch
 from elea.broker.own import OwnSession
 from elea.broker.relay import Numbers, OutgoingKey, Stamper
-from elea.broker.routes import Arrived, Forwarder, Route
-from elea.io.timers import Keeper, monotonic
+from elea.broker.routes import Forwarder, Route
+from elea.io.timers import Keeper
 from elea.model.node_id import NodeId
 from elea.model.qos import Role
 from elea.model.timestamp import Hlc
-from elea.space.face import Control, Face
+from elea.space.face import Control, Face, Request, Response, ResponseFinal
+from elea.space.queries import QUERY_TIMEOUT
 from elea.space.space import Space
 from elea.wire.zenoh1.messages import Encoding, Err, Oam
-from elea.wire.zenoh1.samples import Pushed
 
 if TYPE_CHECKING:
     from elea.broker.zenoh1 import Zenoh1Session
@@ -36,6 +36,10 @@ TIMEOUT_REPLY = Err(b"Timeout", encoding=Encoding(1))
 """What a node says for a neighbour that did not answer in time (zenoh-1 §14.1)."""
 
 
+def _refusal(problem: str) -> Err:
+    return Err(problem.encode(), encoding=Encoding(1))
+
+
 class Node:
     """The parts every role has; links are `Links`' business."""
 
@@ -46,7 +50,7 @@ class Node:
         self.generation = 0
         """Changes whenever a route may be another than before; read without a lock by everyone who remembers one."""
         self.lock = threading.RLock()
-        self.space = Space(role, node_id, timeout_body=lambda: TIMEOUT_REPLY)
+        self.space = Space(role, node_id, timeout_body=lambda: TIMEOUT_REPLY, refusal_body=_refusal)
         self.round = Round()
         self.watch = Watch()
         self.readers: set[int] = set()  # threads that read links, and so deliver
@@ -58,6 +62,8 @@ class Node:
         self.own = OwnSession(self)
         self._later: deque[Callable[[], None]] = deque()
         self._due = float("inf")
+        self._groups: dict[tuple[Forwarder, ...], tuple[Forwarder, ...]] = {}
+        self._groups_of = -1
         with self.lock:
             self.space.add_face(self.own)
 
@@ -66,8 +72,28 @@ class Node:
     def control(self, face: Face, message: Control) -> None:
         """A neighbour, or this process, says something to the space."""
         with self.lock:
-            self.space.receive(face, message, monotonic())
+            self.space.receive(face, message, self.keeper.now())
         self.settle()
+
+    def ask(self, face: Face, request: Request) -> None:
+        """The same for a query, which changes no route: a third of the cost."""
+        now = self.keeper.now()
+        with self.lock:
+            self.space.receive(face, request, now)
+        timeout = QUERY_TIMEOUT if request.timeout_ms is None else request.timeout_ms / 1000
+        if self._later or now + timeout < self._due:  # mostly a timer is set already, for an older query
+            self.settle()
+        elif self.round:
+            self.deliver_soon()
+
+    def answer(self, face: Face, message: Response | ResponseFinal) -> None:
+        """The same for an answer, which needs no timer either."""
+        with self.lock:
+            self.space.answer(face, message)
+        if self._later:
+            self.settle()
+        elif self.round:
+            self.deliver_soon()
 
     def later(self, work: Callable[[], None]) -> None:
         """Do something that must not be done inside the space."""
@@ -102,10 +128,17 @@ class Node:
     def _on_deadline(self) -> None:
         with self.lock:
             self._due = float("inf")
-            self.space.on_deadline(monotonic())
+            self.space.on_deadline(self.keeper.now())
         self.settle()
 
     # -- samples ------------------------------------------------------------------------------------------------------
+
+    def number(self, key: str, faces: Sequence[Forwarder]) -> int:
+        """The number of a key towards some neighbours, 0 for none.
+
+        A link that loses messages may lose the one that says what a number means, so the key itself goes there.
+        """
+        return self.numbers.number(key) if faces and all(face.takes_number(key) for face in faces) else 0
 
     def route(self, source: Face, key: str) -> Route:
         """Where samples on `key` from `source` go."""
@@ -113,35 +146,12 @@ class Node:
             generation = self.generation
             # A session may end while its last batch is being read.
             faces = tuple(self.space.targets(source, key)) if self.space.knows(source) else ()
-        others: list[Forwarder] = [face for face in faces if face is not self.own]  # type: ignore[misc]
+            others: tuple[Forwarder, ...] = tuple(face for face in faces if face is not self.own)  # type: ignore[misc]
+            if generation != self._groups_of:
+                self._groups_of, self._groups = generation, {}
+            others = self._groups.setdefault(others, others)  # one tuple for all keys that go there: compared by `is`
+        number = self.number(key, others)
+        for face in others:
+            face.tell(number, key)
         boxes = self.own.boxes(key, here=source is self.own)
-        return Route(key, generation, boxes, others, OutgoingKey(key, self.numbers.number(key) if others else 0))
-
-    def deliver(self, route: Route, run: list[Pushed], reliable: bool, now_ns: int) -> None:
-        """Send a run of samples of one key its way; `now_ns` is when its batch was read."""
-        if route.faces:
-            if self.stamper is not None:
-                parts = route.outgoing.stamp(run, self.stamper, now_ns)
-            else:
-                parts = route.outgoing.rewrite(run)
-            for qos, start, end in _same_qos(run):
-                piece = tuple(parts if end - start == len(run) else parts[2 * start : 2 * end])
-                size = sum(map(len, piece))
-                for face in route.faces:
-                    face.forward(route, piece, size, qos, reliable)
-        for box in route.boxes:
-            self.round.add(box, Arrived(route.expr, run, reliable))
-
-
-def _same_qos(run: list[Pushed]) -> list[tuple[int, int, int]]:
-    """Pieces of a run with one quality of service; nearly always there is one."""
-    first = run[0][3]
-    if len(run) == 1 or all(entry[3] == first for entry in run):
-        return [(first, 0, len(run))]
-    pieces: list[tuple[int, int, int]] = []
-    start = 0
-    for at in range(1, len(run) + 1):
-        if at == len(run) or run[at][3] != run[start][3]:
-            pieces.append((run[start][3], start, at))
-            start = at
-    return pieces
+        return Route(key, generation, boxes, others, OutgoingKey(key, number))

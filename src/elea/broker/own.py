@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from elea.broker.delivery import Mailbox
+from elea.broker.timeouts import Timeouts
 from elea.model import keyexpr
+from elea.model.keyexpr import KeyExpr
 from elea.model.qos import QueryTarget, Role
 from elea.space.face import (
     Control,
     Declare,
     Entity,
-    Final,
     Interest,
     InterestDone,
     InterestMode,
@@ -29,52 +28,89 @@ from elea.space.face import (
     ResponseFinal,
     Undeclare,
 )
+from elea.space.face import (
+    Final as FinalMessage,
+)
 from elea.space.keytree import KeyTree
+from elea.space.routes import CACHED_KEY_CHARS, CACHED_ROUTES
 
 if TYPE_CHECKING:
     from elea.broker.node import Node
 
-__all__ = ["Answering", "Asked", "OwnSession", "Watching"]
+__all__ = ["EXPIRED", "Answering", "Asked", "OwnSession", "Watching"]
+
+EXPIRED: Final = object()
+"""What an asker gets when the time for its query is over."""
 
 
-@dataclass(slots=True)
 class Answering:
     """A queryable of this process; its mailbox gets `Asked`."""
 
-    id: int
-    key: str
-    complete: bool
-    box: Mailbox
-    here: bool
-    elsewhere: bool
+    __slots__ = ("box", "complete", "elsewhere", "here", "id", "key")
+
+    def __init__(self, id: int, key: str, complete: bool, box: Mailbox, here: bool, elsewhere: bool) -> None:
+        self.id = id
+        self.key = key
+        self.complete = complete
+        self.box = box
+        self.here = here
+        self.elsewhere = elsewhere
 
 
-@dataclass(frozen=True, slots=True)
 class Asked:
-    """A query for a queryable of this process: how to answer it, and how to say that there is no more."""
+    """A query for queryables of this process, who together are one answerer: `done` is called once by each."""
 
-    request: Request
-    respond: Callable[[Response], None]
-    done: Callable[[], None]
+    __slots__ = ("_done", "_here", "_own", "_parties", "expr", "request")
+
+    def __init__(self, own: OwnSession, request: Request, matching: Matching, here: bool) -> None:
+        self.request = request
+        self.expr = matching.expr
+        self._own = own
+        self._here = here
+        self._parties = len(matching.answering)
+        self._done = itertools.count(1)
+
+    def respond(self, response: Response) -> None:
+        """Answer."""
+        if self._here:
+            self._own._answered(response)
+            self._own.node.deliver_soon()
+        else:
+            self._own.node.answer(self._own, response)
+
+    def done(self) -> None:
+        """Say that there is no more; when all have said so, the asker is told."""
+        if next(self._done) != self._parties:  # the counter gives no number to two threads
+            return
+        request = self.request
+        if self._here:
+            self._own._finished(request.id)
+            self._own.node.deliver_soon()
+        else:
+            self._own.node.answer(self._own, ResponseFinal(request.id, request.qos))
 
 
-@dataclass(slots=True)
-class Asking:
-    """A query of this process that is not finished: `left` is how many parties may still answer."""
+class Matching:
+    """The queryables of this process that queries on one key go to."""
 
-    box: Mailbox
-    left: int
+    __slots__ = ("answering", "expr")
+
+    def __init__(self, key: str, answering: list[Answering]) -> None:
+        self.expr = KeyExpr(key)  # made once for all queries on the key
+        self.answering = answering
 
 
-@dataclass(slots=True)
 class Watching:
     """An interest of this process: told of declarations that match."""
 
-    id: int
-    key: str
-    kinds: Kinds
-    box: Mailbox
-    future: bool
+    __slots__ = ("box", "future", "id", "key", "kinds")
+
+    def __init__(self, id: int, key: str, kinds: Kinds, box: Mailbox, future: bool) -> None:
+        self.id = id
+        self.key = key
+        self.kinds = kinds
+        self.box = box
+        self.future = future
 
     def wants(self, message: Declare | Undeclare) -> bool:
         """Whether a message is about what it watches."""
@@ -89,15 +125,16 @@ KIND_OF = {Entity.SUBSCRIBER: Kinds.SUBSCRIBERS, Entity.QUERYABLE: Kinds.QUERYAB
 class OwnSession:
     """The `Face` of region LOCAL."""
 
-    region = Region.LOCAL
-
     def __init__(self, node: Node) -> None:
         self.node = node
         self.changes = 0  # of the subscribers of this process
         self._ids = itertools.count(1)
         self._subscribers: KeyTree[list[tuple[Mailbox, bool, bool]]] = KeyTree()
         self._queryables: KeyTree[list[Answering]] = KeyTree()
-        self._asking: dict[int, Asking] = {}
+        self._asking: dict[int, Mailbox] = {}
+        self._left: dict[int, int] = {}  # how many may still answer, where that is more than one
+        self._known: dict[tuple[str, QueryTarget, bool], Matching] = {}
+        self.timeouts = Timeouts(node.keeper, self._asking, self._expired)
         self._watching: dict[int, Watching] = {}
         self._tokens: dict[int, str] = {}
         self._lock = threading.Lock()
@@ -109,6 +146,10 @@ class OwnSession:
     @property
     def role(self) -> Role:
         return self.node.role
+
+    @property
+    def region(self) -> Region:
+        return Region.LOCAL
 
     # -- what the space says ------------------------------------------------------------------------------------------
 
@@ -125,39 +166,32 @@ class OwnSession:
                 for watching in list(self._watching.values()):
                     if watching.wants(message):
                         self.node.round.add(watching.box, message)
-            case Declare(interest_id=interest_id) | Final(interest_id=interest_id):
+            case Declare(interest_id=interest_id) | FinalMessage(interest_id=interest_id):
                 found = self._watching.get(interest_id or 0)
                 if found is not None:
                     self.node.round.add(found.box, message)
 
     def _asked(self, request: Request) -> None:
-        """A query from elsewhere: every matching queryable here gets it, and all together are one answerer."""
-
-        def end() -> None:
-            self.node.control(self, ResponseFinal(request.id, request.qos))
-
-        def respond(response: Response) -> None:
-            self.node.control(self, response)
-
-        matching = self.queryables(request.key, request.target, here=False)
-        if not matching:
-            self.node.later(end)
+        """A query from elsewhere: every matching queryable here gets it."""
+        matching = self._matching(request.key, request.target, here=False)
+        if not matching.answering:
+            self.node.later(lambda: self.node.answer(self, ResponseFinal(request.id, request.qos)))
             return
-        pending = Countdown(len(matching), end)
-        for answering in matching:
-            self.node.round.add(answering.box, Asked(request, respond, pending.done))
+        asked = Asked(self, request, matching, False)
+        for answering in matching.answering:
+            self.node.round.add(answering.box, asked)
 
     def _finished(self, number: int) -> None:
         """One party has answered all it will; after the last the asker is told."""
         with self._lock:
-            asking = self._asking.get(number)
-            if asking is None:
+            left = self._left.get(number)
+            if left is not None and left > 1:
+                self._left[number] = left - 1
                 return
-            asking.left -= 1
-            if asking.left > 0:
-                return
-            del self._asking[number]
-        self.node.round.add(asking.box, ResponseFinal(number))
+            self._left.pop(number, None)
+            box = self._asking.pop(number, None)
+        if box is not None:
+            self.node.round.add(box, ResponseFinal(number))
 
     # -- what the process declares ------------------------------------------------------------------------------------
 
@@ -192,6 +226,7 @@ class OwnSession:
         answering = Answering(next(self._ids), key, complete, box, here, elsewhere)
         with self._lock:
             self._queryables.add(key, [*(self._queryables.get(key) or []), answering])
+            self._known.clear()
         if elsewhere:
             self.node.control(self, Declare(Entity.QUERYABLE, answering.id, key, complete))
         self._tell(Declare(Entity.QUERYABLE, -answering.id, key, complete))
@@ -205,6 +240,7 @@ class OwnSession:
                 self._queryables.add(answering.key, left)
             else:
                 self._queryables.remove(answering.key)
+            self._known.clear()
         if answering.elsewhere:
             self.node.control(self, Undeclare(Entity.QUERYABLE, answering.id))
         self._tell(Undeclare(Entity.QUERYABLE, -answering.id, answering.key))
@@ -251,39 +287,59 @@ class OwnSession:
 
     # -- queries ------------------------------------------------------------------------------------------------------
 
-    def ask(self, request: Callable[[int], Request], box: Mailbox, *, here: bool = True, elsewhere: bool = True) -> int:
-        """Send a query; its answers and its end go to `box`."""
-        number = next(self._ids)
-        message = request(number)
-        matching = self.queryables(message.key, message.target, here=True) if here else []
+    def ask(self, request: Request, box: Mailbox, timeout: float, *, here: bool = True, elsewhere: bool = True) -> int:
+        """Send a query and give it its number; its answers and its end, or `EXPIRED`, go to `box`."""
+        number = request.id = next(self._ids)
+        matching = self._matching(request.key, request.target, here=True).answering if here else []
+        self._asking[number] = box
+        if elsewhere and not matching:  # nobody but the space has to say that there is no more
+            self.timeouts.add(timeout, number)
+            self.node.ask(self, request)
+            return number
         # One more party than there are: the end must not come before everybody has been asked.
-        self._asking[number] = Asking(box, 1 + elsewhere + bool(matching))
-
-        def end() -> None:
-            self._finished(number)
-            self.node.deliver_soon()
-
-        def respond(response: Response) -> None:
-            self._answered(response)
-            self.node.deliver_soon()
-
-        pending = Countdown(len(matching), end)
-        for answering in matching:
-            self.node.round.add(answering.box, Asked(message, respond, pending.done))
+        self._left[number] = 1 + elsewhere + bool(matching)
+        self.timeouts.add(timeout, number)
+        if matching:
+            asked = Asked(self, request, self._matching(request.key, request.target, here=True), True)
+            for answering in matching:
+                self.node.round.add(answering.box, asked)
         if elsewhere:
-            self.node.control(self, message)
-        end()
+            self.node.ask(self, request)
+        self._finished(number)
+        self.node.deliver_soon()
         return number
 
     def forget(self, number: int) -> bool:
         """The asker wants no more answers; False if it has had all."""
         with self._lock:
+            self._left.pop(number, None)
             return self._asking.pop(number, None) is not None
 
+    def _expired(self, number: int) -> None:
+        with self._lock:
+            self._left.pop(number, None)
+            box = self._asking.pop(number, None)
+        if box is not None:
+            self.node.round.add(box, EXPIRED)
+            self.node.deliver_soon()
+
     def _answered(self, response: Response) -> None:
-        asking = self._asking.get(response.id)
-        if asking is not None:
-            self.node.round.add(asking.box, response)
+        box = self._asking.get(response.id)
+        if box is not None:
+            self.node.round.add(box, response)
+
+    def _matching(self, key: str, target: QueryTarget, *, here: bool) -> Matching:
+        """The same as `queryables`, remembered until one is declared or undeclared."""
+        name = (key, target, here)
+        found = self._known.get(name)
+        if found is None:
+            with self._lock:  # nothing found before a change may be remembered after it
+                found = Matching(key, self._queryables_of(key, target, here))
+                if len(key) <= CACHED_KEY_CHARS:
+                    if len(self._known) >= CACHED_ROUTES:
+                        self._known.clear()
+                    self._known[name] = found
+        return found
 
     def boxes(self, key: str, *, here: bool) -> list[Mailbox]:
         """The subscribers of this process that samples on `key` go to, from here or from elsewhere."""
@@ -294,24 +350,9 @@ class OwnSession:
     def queryables(self, key: str, target: QueryTarget, *, here: bool) -> list[Answering]:
         """The queryables of this process that a query on `key` goes to, from here or from elsewhere."""
         with self._lock:
-            found = [one for many in self._queryables.intersecting(key) for one in many]
+            return self._queryables_of(key, target, here)
+
+    def _queryables_of(self, key: str, target: QueryTarget, here: bool) -> list[Answering]:
+        found = [one for many in self._queryables.intersecting(key) for one in many]
         complete = target is QueryTarget.ALL_COMPLETE
         return [one for one in found if (one.here if here else one.elsewhere) and (one.complete or not complete)]
-
-
-class Countdown:
-    """Counts down to an end that comes once."""
-
-    __slots__ = ("_end", "_left", "_lock")
-
-    def __init__(self, count: int, end: Callable[[], None]) -> None:
-        self._left = count
-        self._end = end
-        self._lock = threading.Lock()
-
-    def done(self) -> None:
-        with self._lock:
-            self._left -= 1
-            last = self._left == 0
-        if last:
-            self._end()

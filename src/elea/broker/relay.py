@@ -7,6 +7,7 @@ concatenations, since consecutive timestamps differ in one octet. Spec: zenoh-1 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from elea.model.limits import MAX_NUMBERS
@@ -100,7 +101,7 @@ class OutgoingKey:
         self.key = key
         self.number = number
         self._prefixes: dict[int, bytes] = {}
-        self._plain: dict[tuple[int, int], bytes] = {}
+        self._plain: dict[int, bytes] = {}
 
     def prefix(self, qos: int) -> bytes:
         """The PUSH message up to its body."""
@@ -116,23 +117,23 @@ class OutgoingKey:
         """Everything before a payload of `size` octets."""
         return self.prefix(qos) + (b"\x01" + vle(size) if meta is None else meta + _size(meta, size))
 
-    def rewrite(self, run: list[Pushed]) -> list[bytes]:
-        """Header, payload, header, payload … of a run as it is."""
-        parts: list[bytes] = []
+    def rewrite(self, run: Sequence[Pushed], parts: list[bytes]) -> None:
+        """Append header, payload, header, payload … of a run as it is."""
         plain = self._plain
         for _, _, _, qos, meta, payload in run:
             size = len(payload)
-            header = plain.get((qos, size)) if meta is None else self.header(meta, size, qos)
-            if header is None:
-                header = self.header(None, size, qos)
-                if len(plain) < MAX_HEADERS:
-                    plain[qos, size] = header
+            if meta is None:
+                header = plain.get(size << 8 | qos)
+                if header is None:
+                    header = self.header(None, size, qos)
+                    if len(plain) < MAX_HEADERS:
+                        plain[size << 8 | qos] = header
+            else:
+                header = self.header(meta, size, qos)
             parts += (header, payload)
-        return parts
 
-    def stamp(self, run: list[Pushed], stamper: Stamper, now_ns: int) -> list[bytes]:
+    def stamp(self, run: Sequence[Pushed], parts: list[bytes], stamper: Stamper, now_ns: int) -> None:
         """The same with a timestamp on every put that had none, or one too far ahead; deletions are left alone."""
-        parts: list[bytes] = []
         ntp64 = stamper.clock.reserve(now_ns, len(run))
         last_qos, prefix = -1, b""
         for _, _, _, qos, meta, payload in run:
@@ -147,7 +148,6 @@ class OutgoingKey:
             else:
                 parts += (self._stamped(qos, meta, stamper.whole(ntp64), size), payload)
             ntp64 += 1
-        return parts
 
     def _stamped(self, qos: int, meta: bytes, stamp: bytes, size: int) -> bytes:
         rest = 1

@@ -19,7 +19,16 @@ MAX_ROUTES: Final = 100_000
 class Forwarder(Protocol):
     """A session that samples can be sent through."""
 
-    def forward(self, route: Route, parts: tuple[bytes, ...], size: int, qos: int, reliable: bool) -> None: ...
+    room: int
+    """Octets that fit one batch there."""
+
+    def takes_number(self, key: str) -> bool:
+        """Whether a number may stand for this key there."""
+        ...
+
+    def forward(self, parts: Sequence[bytes], size: int, conduit: int, droppable: bool, samples: int) -> None: ...
+
+    def tell(self, number: int, key: str) -> None: ...
 
 
 class Route:
@@ -28,7 +37,12 @@ class Route:
     __slots__ = ("boxes", "expr", "faces", "generation", "key", "outgoing")
 
     def __init__(
-        self, key: str, generation: int, boxes: Sequence[Mailbox], faces: Sequence[Forwarder], outgoing: OutgoingKey
+        self,
+        key: str,
+        generation: int,
+        boxes: Sequence[Mailbox],
+        faces: tuple[Forwarder, ...],
+        outgoing: OutgoingKey,
     ) -> None:
         self.key = key
         self.expr = KeyExpr(key)  # made once for all samples of the key
@@ -52,23 +66,32 @@ class Arrived:
 class Routes:
     """Routes by the name a neighbour uses: PUSH header bits, scope and suffix."""
 
-    def __init__(self, find: Callable[[int, int, bytes], Route | None], generation: Callable[[], int]) -> None:
+    def __init__(self, find: Callable[[int, int, bytes], Route | None]) -> None:
         self._find = find
-        self._generation = generation
-        self._known: dict[tuple[int, int, bytes], Route | None] = {}
+        self._by_number: dict[int, Route] = {}
+        self._by_name: dict[tuple[int, int, bytes], Route] = {}
 
-    def of(self, header: int, scope: int, suffix: bytes) -> Route | None:
+    def of(self, header: int, scope: int, suffix: bytes, generation: int) -> Route | None:
         """The route of a name; None if the name stands for no key."""
-        name = (header & 0x60, scope, suffix)
-        route = self._known.get(name)
-        if route is None or route.generation != self._generation():
-            if len(self._known) >= MAX_ROUTES:
-                self._known.clear()
+        if suffix:
+            route = self._by_name.get((header & 0x60, scope, suffix))
+        else:
+            route = self._by_number.get(scope << 7 | header & 0x60)
+        if route is None or route.generation != generation:
             route = self._find(header, scope, suffix)
             if route is not None:
-                self._known[name] = route
+                self._remember(header & 0x60, scope, suffix, route)
         return route
+
+    def _remember(self, bits: int, scope: int, suffix: bytes, route: Route) -> None:
+        if len(self._by_number) + len(self._by_name) >= MAX_ROUTES:
+            self.forget()
+        if suffix:
+            self._by_name[bits, scope, suffix] = route
+        else:
+            self._by_number[scope << 7 | bits] = route
 
     def forget(self) -> None:
         """A resource changed its meaning."""
-        self._known.clear()
+        self._by_number.clear()
+        self._by_name.clear()

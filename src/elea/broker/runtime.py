@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
+import os
 import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from elea.broker.links import Connection, Links, LinkSettings
 from elea.broker.node import Node
+from elea.broker.returning import Returning
 from elea.io.errors import LinkError
 from elea.io.timers import Keeper, monotonic
 from elea.model.errors import EleaError, SessionError
 from elea.model.qos import Role
-from elea.protocol.zenoh1.backoff import Backoff
 
 if TYPE_CHECKING:
     from elea.broker.discovery import Discovery
@@ -22,8 +24,16 @@ __all__ = ["Runtime"]
 
 _log = logging.getLogger("elea.broker")
 
-LASTING = 2.0
-"""Seconds after which a session counts as having worked, and its loss is answered by reconnecting at once."""
+
+_running: set[Runtime] = set()
+"""The nodes of this process that nobody has closed."""
+
+
+@atexit.register
+def _close_forgotten() -> None:
+    """A program that ends without closing still sends what it put, and its neighbours learn at once that it left."""
+    for runtime in list(_running):
+        runtime.close()
 
 
 class Runtime:
@@ -36,11 +46,12 @@ class Runtime:
         self.links.on_left = self._left
         self.discovery: Discovery | None = None
         self._wanted: dict[str, Connection | None] = {}
-        self._opened: dict[str, float] = {}
-        self._backoffs: dict[str, Backoff] = {}
+        self._returning: dict[str, Returning] = {}
         self._closed = False
         self._stopping = threading.Event()
         self._lock = threading.Lock()
+        self._process = os.getpid()
+        _running.add(self)
 
     def listen(self, locators: Sequence[str]) -> None:
         """Accept sessions at all of these."""
@@ -57,7 +68,7 @@ class Runtime:
         problems: dict[str, EleaError] = {}
         for locator in locators:
             try:
-                self._wanted[locator] = self._connect(locator, timeout)
+                self._want(locator, self._connect(locator, timeout))
                 if self.node.role is Role.CLIENT:
                     return
             except EleaError as error:
@@ -85,32 +96,39 @@ class Runtime:
         """A link is lost: if we wanted it, we want it back."""
         if self.discovery is not None:
             self.discovery.left(connection)
-        for locator, wanted in list(self._wanted.items()):
-            if wanted is connection and not self._closed:
-                self._wanted[locator] = None
-                if monotonic() - self._opened.get(locator, 0.0) >= LASTING:
-                    self._backoffs.pop(locator, None)
-                self._retry(locator)
+        self._want_back(connection)
 
-    def _retry(self, locator: str) -> None:
-        thread = threading.Thread(target=self._come_back, args=(locator,), name="elea-reconnect", daemon=True)
+    def _want(self, locator: str, connection: Connection) -> None:
+        self._wanted[locator] = connection
+        if connection.ended.is_set():
+            self._want_back(connection)  # it ended before anybody knew that it was wanted
+
+    def _want_back(self, connection: Connection) -> None:
+        with self._lock:
+            lost = [locator for locator, wanted in self._wanted.items() if wanted is connection and not self._closed]
+            for locator in lost:
+                self._wanted[locator] = None
+        for locator in lost:
+            self._retry(locator, self._return_of(locator).lost(monotonic()))
+
+    def _retry(self, locator: str, pause: float = 0.0) -> None:
+        thread = threading.Thread(target=self._come_back, args=(locator, pause), name="elea-reconnect", daemon=True)
         thread.start()
 
-    def _come_back(self, locator: str) -> None:
-        backoff = self._backoffs.setdefault(locator, self.links.settings.backoff())
-        while not self._closed:
+    def _come_back(self, locator: str, pause: float) -> None:
+        returning = self._return_of(locator)
+        while not self._stopping.wait(pause):
             try:
-                # A session that ended as soon as it began counts as an attempt: no storm of reconnections.
-                if monotonic() - self._opened.get(locator, 0.0) < LASTING and self._stopping.wait(backoff.delay()):
-                    return
-                self._wanted[locator] = self.links.connect(locator)
-                self._opened[locator] = monotonic()
+                connection = self.links.connect(locator)
+                returning.opened(monotonic())
+                self._want(locator, connection)
                 return
             except EleaError as error:
-                pause = backoff.delay()
+                pause = returning.failed()
                 _log.info("reconnecting failed: locator=%s problem=%s next=%.1f", locator, error, pause)
-                if self._stopping.wait(pause):
-                    return
+
+    def _return_of(self, locator: str) -> Returning:
+        return self._returning.setdefault(locator, Returning(self.links.settings.backoff))
 
     def close(self) -> None:
         """End everything; returns soon, whatever the others do."""
@@ -118,6 +136,9 @@ class Runtime:
             if self._closed:
                 return
             self._closed = True
+        _running.discard(self)
+        if self._process != os.getpid():
+            return  # a copy made by fork(): its threads are the parent's, and so is the session
         self._stopping.set()
         if self.discovery is not None:
             self.discovery.close()

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from elea.model import keyexpr
-from elea.model.errors import InvalidKeyExpr
+from elea.model.errors import InvalidKeyExpr, LimitReached
+from elea.model.limits import MAX_RESOURCE_OCTETS
 from elea.model.qos import QueryTarget
 from elea.space.face import (
     Control,
@@ -30,13 +31,10 @@ from elea.space.face import (
 )
 from elea.wire.zenoh1 import messages as m
 
-__all__ = ["CONTROL_QOS", "DATA_QOS", "Keys", "UnknownResource", "from_wire", "to_wire"]
+__all__ = ["CONTROL_QOS", "Keys", "UnknownResource", "from_wire", "to_wire"]
 
 CONTROL_QOS: Final = 0x08
 """Priority control, block: what declarations and interests travel with."""
-
-DATA_QOS: Final = 0x0D
-"""Priority data, block: the default of queries and replies."""
 
 DECLARES: Final[dict[Entity, Callable[..., Any]]] = {
     Entity.SUBSCRIBER: m.DeclareSubscriber,
@@ -65,6 +63,8 @@ class Keys:
     def __init__(self) -> None:
         self.theirs: dict[int, str] = {}
         self.ours: dict[int, str] = {}
+        self._octets = 0  # of `theirs`
+        self._above: set[str] = set()  # what is in `theirs`
 
     def resolve(self, scope: int, suffix: str | None, sender: bool) -> str:
         """The whole text of a key expression received; not checked."""
@@ -75,12 +75,40 @@ class Keys:
             raise UnknownResource(scope)
         return prefix + suffix if suffix else prefix
 
+    def takes_number(self, key: str) -> bool:
+        """Whether a number of ours may stand for a key.
+
+        Not for `a/b/c` once the other side has declared `a` or `a/b`: when an entity there is undeclared, eclipse-zenoh
+        1.10.2 may forget the numbers it was told for keys below, and lose the samples under them. Its own nodes build
+        on the number of the prefix instead, which is another one on every link.
+        """
+        if not self._above:
+            return True
+        chunks = key.split("/")
+        return not any("/".join(chunks[:count]) in self._above for count in range(1, len(chunks)))
+
     def declared(self, message: m.DeclareKeyExpr) -> None:
-        """The other side gives a key expression a number; a live number keeps its first meaning."""
+        """The other side gives a key expression a number; a live number keeps its first meaning.
+
+        Raises:
+            LimitReached: it has given away as much as any may. Data under this number would make no sense to us, so
+                the session cannot go on.
+        """
         # Spec 9.1: the inner scope has no mapping flag and is resolved among the receiver's own ids.
         text = self.resolve(message.scope, message.suffix, sender=False)
         keyexpr.check(text)
-        self.theirs.setdefault(message.id, text)
+        if message.id not in self.theirs:
+            if self._octets + len(text) > MAX_RESOURCE_OCTETS:
+                raise LimitReached("MAX_RESOURCE_OCTETS", MAX_RESOURCE_OCTETS)
+            self._octets += len(text)
+            self.theirs[message.id] = text
+            self._above.add(text)
+
+    def undeclared(self, number: int) -> None:
+        """The other side takes a number back."""
+        text = self.theirs.pop(number, "")
+        self._octets -= len(text)
+        self._above.discard(text)
 
 
 # -- to the wire ------------------------------------------------------------------------------------------------------
@@ -179,7 +207,7 @@ def _declaration(body: m.Declaration, interest_id: int | None, keys: Keys) -> Co
             keys.declared(body)
             return None
         case m.UndeclareKeyExpr():
-            keys.theirs.pop(body.id, None)
+            keys.undeclared(body.id)
             return None
         case m.DeclareFinal():
             return None if interest_id is None else FinalMessage(interest_id)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from elea.broker.routes import Route, Routes
-from elea.broker.translate import DATA_QOS, Keys, UnknownResource, from_wire, to_wire
+from elea.broker.bundle import Bundle
+from elea.broker.exchange import Exchange
+from elea.broker.routes import Arrived, Route, Routes
+from elea.broker.translate import Keys, UnknownResource, from_wire, to_wire
 from elea.io.errors import LinkClosed
-from elea.io.timers import wall_ns
 from elea.model import keyexpr
 from elea.model.errors import InvalidKeyExpr, Truncated
 from elea.model.node_id import NodeId
@@ -29,7 +30,12 @@ __all__ = ["Zenoh1Session"]
 _log = logging.getLogger("elea.broker")
 
 NETWORK = 0x19
+LOGGED_EVERY = 1_000
+"""One line for so many samples without a key: a neighbour that sends nothing else must not fill the disk."""
+
+RESPONSE_FINAL, REQUEST = 0x1A, 0x1C  # and RESPONSE between them
 CONTROL_CONDUIT = 0 << 1 | 1
+QUERYING = (Request, Response, ResponseFinal)
 
 
 class Zenoh1Session:
@@ -40,12 +46,17 @@ class Zenoh1Session:
         self.agreement = agreement
         self.outbox = outbox
         self.keys = Keys()
-        self.routes = Routes(self._find, lambda: node.generation)
+        self.routes = Routes(self._find)
+        self.room = outbox.room
+        self._numbered = outbox.link.reliable
+        self.joined = 0  # samples that went to the outbox as part of another
         self.lost = 0  # samples on their way to this neighbour that found no room, or no neighbour
         self.unroutable = 0  # samples whose key makes no sense
         self.ignored = 0  # control messages whose key makes no sense
         self._region = region
         self._told: set[int] = set()
+        self._bundle = Bundle(node.stamper)
+        self._exchange = Exchange(self, self.keys)
         self.on_stalled: Callable[[], None] = lambda: None
         """What to do when the other node takes nothing more."""
 
@@ -65,10 +76,12 @@ class Zenoh1Session:
 
     def send(self, message: Control) -> None:
         """Queue a control message."""
-        conduit = CONTROL_CONDUIT
-        if isinstance(message, Request | Response | ResponseFinal):
-            conduit = (message.qos & 7) << 1 | 1
-        self.say(to_wire(message), conduit)
+        if not isinstance(message, QUERYING):
+            self.say(to_wire(message))
+        elif not self._exchange.send(message):
+            out = bytearray()
+            write_network_message(out, to_wire(message))
+            self._exchange.answer((message.qos & 7) << 1 | 1, bytes(out), b"")
 
     def say(self, message: m.NetworkMessage, conduit: int = CONTROL_CONDUIT) -> None:
         """Queue a message that must not be lost: a neighbour that has no room for it is given up (zenoh-1 §6.5)."""
@@ -77,71 +90,99 @@ class Zenoh1Session:
         if not self.outbox.offer(conduit, (bytes(out), b""), len(out), False):
             self.node.later(self.on_stalled)
 
-    def forward(self, route: Route, parts: tuple[bytes, ...], size: int, qos: int, reliable: bool) -> None:
+    def forward(self, parts: Sequence[bytes], size: int, conduit: int, droppable: bool, samples: int) -> None:
         """Queue rewritten samples. Those that may be dropped are, when there is no room; the others wait for it.
 
         Waiting holds up the link the samples came from, which is what their publisher asked for with BLOCK; a neighbour
         that takes nothing for `wait_before_close` is given up (zenoh-1 §6.5).
         """
-        self.tell(route.outgoing.number, route.key)
-        droppable = not reliable or not qos & 8
-        send = self.outbox.offer if droppable else self.outbox.put
         try:
-            taken = send((qos & 7) << 1 | reliable, parts, size, droppable)
+            if droppable:
+                taken = self.outbox.offer(conduit, parts, size, True)
+            else:
+                taken = self.outbox.put(conduit, parts, size, False)
         except LinkClosed:
             taken = False  # this neighbour's end is not the fault of the one we read from
-        if not taken:
-            self.lost += len(parts) // 2
+        if taken:
+            self.joined += samples - (len(parts) >> 1)
+        else:
+            self.lost += samples
+
+    def takes_number(self, key: str) -> bool:
+        """Whether a number may stand for this key here."""
+        return self._numbered and self.keys.takes_number(key)
 
     def tell(self, number: int, key: str) -> None:
         """Declare a number of ours before it is first used on this link."""
         if number and number not in self._told:
-            self._told.add(number)
             self.keys.ours[number] = key
             self.say(m.Declare(m.DeclareKeyExpr(number, 0, key), qos=8))
+            self._told.add(number)  # only now: who finds it there may use it at once
 
     # -- in -----------------------------------------------------------------------------------------------------------
 
     def network(self, buf: bytes, at: int, priority: int, reliable: bool) -> int:
         """Take the network messages from `at` on."""
         size = len(buf)
-        now_ns = wall_ns()
-        while at < size:
-            run: list[Pushed] = []
-            at = read_pushes(buf, at, run)
-            if run:
-                self._samples(run, reliable, now_ns)
-            if at >= size or buf[at] & 0x1F < NETWORK:
-                break
-            try:
-                message, at = read_network_message(buf, at)
-            except IndexError:
-                raise Truncated(DIALECT, size) from None
-            self._message(message, reliable, now_ns)
+        now_ns = self.node.keeper.wall_ns()
+        try:
+            while at < size:
+                if RESPONSE_FINAL <= buf[at] & 0x1F <= REQUEST:
+                    self._bundle.flush()  # what it says comes after the samples before it
+                    end = self._exchange.take(buf, at)
+                    if end > at:
+                        at = end
+                        continue
+                run: list[Pushed] = []
+                at = read_pushes(buf, at, run)
+                if run:
+                    self._samples(run, reliable, now_ns)
+                if at >= size or buf[at] & 0x1F < NETWORK:
+                    break
+                try:
+                    message, at = read_network_message(buf, at)
+                except IndexError:
+                    raise Truncated(DIALECT, size) from None
+                self._message(message, reliable, now_ns)
+        finally:
+            self._bundle.flush()
         return at
+
+    def sample(self, sample: Pushed, priority: int, reliable: bool) -> None:
+        """Take a sample that came in fragments."""
+        self._samples([sample], reliable, self.node.keeper.wall_ns())
+        self._bundle.flush()
 
     def closed(self, reason: int, whole_session: bool) -> None:
         """The other node has ended the session."""
         _log.info("session closed by the other node: node=%s reason=%d", NodeId(self.node_id), reason)
 
     def _samples(self, run: list[Pushed], reliable: bool, now_ns: int) -> None:
-        """Cut a run where the key changes and send each piece its way."""
+        """Cut a run where the key or the quality of service changes and send each piece its way."""
         start, count = 0, len(run)
         while start < count:
-            header, scope, suffix = run[start][:3]
+            header, scope, suffix, qos, _, _ = run[start]
             end = start + 1
             while end < count:
                 other = run[end]
-                if other[1] != scope or other[2] != suffix or other[0] != header:
+                if other[1] != scope or other[0] != header or other[3] != qos or other[2] != suffix:
                     break
                 end += 1
-            piece = run if end - start == count else run[start:end]
-            route = self.routes.of(header, scope, suffix)
+            route = self.routes.of(header, scope, suffix, self.node.generation)
             if route is None:
-                self.unroutable += len(piece)
+                self.unroutable += end - start
             else:
-                self.node.deliver(route, piece, reliable, now_ns)
+                self._deliver(route, run if end - start == count else run[start:end], reliable, now_ns)
             start = end
+
+    def _deliver(self, route: Route, run: list[Pushed], reliable: bool, now_ns: int) -> None:
+        """Send a run of samples of one key and one quality of service its way."""
+        if route.faces:
+            self._bundle.add(route, run, reliable, now_ns)
+        if route.boxes:
+            arrived = Arrived(route.expr, run, reliable)
+            for box in route.boxes:
+                self.node.round.add(box, arrived)
 
     def _find(self, header: int, scope: int, suffix: bytes) -> Route | None:
         try:
@@ -149,7 +190,10 @@ class Zenoh1Session:
             key = self.keys.resolve(scope, text, bool(header & 0x40))
             keyexpr.check(key)
         except (UnknownResource, InvalidKeyExpr, UnicodeDecodeError) as error:
-            _log.warning("sample dropped: node=%s problem=%s", NodeId(self.node_id), error)
+            if not self.unroutable % LOGGED_EVERY:
+                _log.warning(
+                    "sample dropped: node=%s problem=%s dropped=%d", NodeId(self.node_id), error, self.unroutable + 1
+                )
             return None
         return self.node.route(self, key)
 
@@ -157,6 +201,7 @@ class Zenoh1Session:
         if isinstance(message, m.Push):
             self._push(message, reliable, now_ns)
             return
+        self._bundle.flush()  # what it says comes after the samples before it
         if isinstance(message, m.Oam):
             if self.node.on_oam is not None:
                 self.node.on_oam(self, message)
@@ -168,6 +213,7 @@ class Zenoh1Session:
             return
         if isinstance(message, m.Declare) and isinstance(message.body, m.DeclareKeyExpr | m.UndeclareKeyExpr):
             self.routes.forget()
+            self._exchange.forget()
         if control is not None:
             self.node.control(self, control)
 
@@ -176,18 +222,18 @@ class Zenoh1Session:
         expr = message.wire_expr
         header = (0x40 if expr.sender else 0) | (0x20 if expr.suffix is not None else 0)
         suffix = (expr.suffix or "").encode()
-        route = self.routes.of(header, expr.scope, suffix)
+        route = self.routes.of(header, expr.scope, suffix, self.node.generation)
         if route is None:
             self.unroutable += 1
             return
         qos = DEFAULT_QOS if message.qos is None else message.qos
-        self.node.deliver(route, [(header, expr.scope, suffix, qos, *split_body(message.body))], reliable, now_ns)
+        self._deliver(route, [(header, expr.scope, suffix, qos, *split_body(message.body))], reliable, now_ns)
 
     def _senseless(self, message: m.NetworkMessage, error: Exception) -> None:
         """A message about a key that is none: the link stays up, and nobody is left waiting (zenoh-1 §9.3, §14.1)."""
         self.ignored += 1
         _log.warning("message ignored: node=%s problem=%s", NodeId(self.node_id), error)
         if isinstance(message, m.Request):
-            self.send(ResponseFinal(message.id, DATA_QOS if message.qos is None else message.qos))
+            self.send(ResponseFinal(message.id, DEFAULT_QOS if message.qos is None else message.qos))
         elif isinstance(message, m.Interest):
             self.send(Final(message.id))

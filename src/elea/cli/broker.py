@@ -30,6 +30,9 @@ PAIR: Final = re.compile(r"(\w+)=(.*?)(?=\s\w+=|$)", re.DOTALL)
 
 COLOURS: Final = {logging.INFO: "green", logging.WARNING: "yellow", logging.ERROR: "red"}
 
+STACK_BYTES: Final = 1 << 20
+"""For each thread, of which a session has two. The usual 8 MiB are never touched, but count where memory is limited."""
+
 EPILOG: Final = """\
 Runs until Ctrl-C or SIGTERM. The options are those of zenohd. examples:
   elea broker
@@ -54,6 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs the broker until it is told to end."""
+    threading.stack_size(STACK_BYTES)
     out = Output(args)
     config = _config(args)
     log = _Log(out, quiet=args.quiet)

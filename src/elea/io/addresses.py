@@ -7,11 +7,11 @@ import ipaddress
 import socket
 import struct
 import threading
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from elea.io.errors import ConnectTimeout, NameUnknown
+from elea.model.values import value_class
 
 __all__ = ["Address", "Interface", "announced", "interfaces", "resolve", "written"]
 
@@ -23,7 +23,7 @@ _IFF_MULTICAST: Final = 0x1000
 _MAPPED: Final = "::ffff:"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Interface:
     """A network interface that is up."""
 
@@ -35,7 +35,7 @@ class Interface:
     ipv6: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Address:
     """An address a socket can use: family and what `bind` or `connect` want."""
 

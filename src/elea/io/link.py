@@ -8,8 +8,11 @@ look; one thread reads.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import socket
+import sys
+import termios
 import threading
 from collections.abc import Sequence
 from typing import Final, Protocol, TypeAlias
@@ -28,6 +31,7 @@ __all__ = [
     "UnixLink",
     "after",
     "stream_mtu",
+    "undelivered",
 ]
 
 Octets: TypeAlias = bytes | bytearray | memoryview
@@ -162,6 +166,19 @@ class SocketLink:
         if last:
             self._finish()
 
+    def undelivered(self) -> int:
+        """Octets given to the kernel that the other side has not taken; 0 where the kernel does not say."""
+        try:
+            self._enter()
+        except LinkClosed:
+            return 0
+        try:
+            return int.from_bytes(fcntl.ioctl(self._socket, termios.TIOCOUTQ, bytes(4)), sys.byteorder)
+        except OSError:
+            return 0
+        finally:
+            self._leave()
+
     def _send_pieces(self, pieces: list[Octets]) -> None:
         while pieces:
             sent = self._socket.sendmsg(pieces[:_IOV_MAX])
@@ -247,6 +264,14 @@ def stream_mtu(sock: socket.socket) -> int:
     if half <= 0 or half >= bound:
         return bound
     return (bound - 1) // half * half
+
+
+def undelivered(link: Link) -> int:
+    """Octets of a link that have left this process and not arrived; 0 for links that cannot tell.
+
+    On TCP that means acknowledged by the other machine, on a unix socket read by the other process.
+    """
+    return link.undelivered() if isinstance(link, SocketLink) else 0
 
 
 def after(pieces: Sequence[Octets], sent: int) -> list[Octets]:

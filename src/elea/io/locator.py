@@ -6,10 +6,10 @@ Metadata travels with the locator (`rel=0|1`, `prio=a-b`); config is advice to t
 from __future__ import annotations
 
 import ipaddress
-from dataclasses import dataclass
 from typing import Final
 
 from elea.io.errors import LocatorError, UnsupportedLink
+from elea.model.values import value_class
 
 __all__ = ["CONFIG_KEYS", "PROTOCOLS", "Locator", "host_port"]
 
@@ -38,7 +38,7 @@ CONFIG_KEYS: Final = frozenset(
 _NUMBERS: Final = ("so_sndbuf", "so_rcvbuf", "dscp", "ttl")
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Locator:
     """One place where a node can be reached.
 

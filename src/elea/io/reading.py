@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import cast
+from typing import Final, cast
 
 from elea.io.errors import BatchTooLarge, LinkClosed
 from elea.io.link import RECEIVE_BUFFER, DatagramLink, StreamLink
 from elea.model.limits import MAX_BATCH
 
-__all__ = ["BatchReader", "read_batches"]
+__all__ = ["LARGE", "BatchReader", "read_batches"]
+
+LARGE: Final = 16_384
 
 
 class BatchReader:
@@ -31,19 +33,23 @@ class BatchReader:
         self._view = memoryview(self._buffer)
         self._start = 0
         self._end = 0
+        self.settle: Callable[[], None] = lambda: None
+        """Called before the octets of views that were handed out change."""
 
-    def next(self) -> bytes | None:
+    def next(self) -> bytes | memoryview | None:
         """The next batch, waiting for it; None when the other side is done or the link was closed here.
+
+        A batch of `LARGE` octets or more is a view, good until `settle` is called.
 
         Raises:
             LinkClosed: the link broke, or ended inside a batch.
             BatchTooLarge: the other side announced more than the limit.
         """
         if not self.link.streamed:
-            batch = cast(DatagramLink, self.link).receive_batch()
-            if batch is not None and len(batch) > self._limit:
-                raise BatchTooLarge(self.link.remote, len(batch), self._limit)
-            return batch
+            datagram = cast(DatagramLink, self.link).receive_batch()
+            if datagram is not None and len(datagram) > self._limit:
+                raise BatchTooLarge(self.link.remote, len(datagram), self._limit)
+            return datagram
         while True:
             batch = self._cut()
             if batch is not None:
@@ -58,8 +64,8 @@ class BatchReader:
                 return None
             self._end += count
 
-    def _cut(self) -> bytes | None:
-        """A batch that is complete in the buffer. One copy: the buffer is free again, and slicing bytes is cheap."""
+    def _cut(self) -> bytes | memoryview | None:
+        """A batch that is complete in the buffer. Small ones are copied: slicing bytes is cheap."""
         start, end = self._start, self._end
         width = self._prefix_size()
         first = start + width
@@ -75,12 +81,14 @@ class BatchReader:
         if stop > end:
             return None
         self._start = stop
-        return bytes(self._view[first:stop])
+        batch = self._view[first:stop]
+        return batch if size >= LARGE else bytes(batch)
 
     def _make_room(self) -> None:
         """Move what is left of a batch to the front, so that the rest fits behind it."""
         start, end = self._start, self._end
         if start:
+            self.settle()
             left = end - start
             if left:
                 self._view[:left] = self._view[start:end]
@@ -98,4 +106,4 @@ def read_batches(
     """Hand over every batch that arrives, until the link is closed here or the other side is done; raises as `next`."""
     reader = BatchReader(link, prefix_size, limit=limit, buffer_size=buffer_size)
     while (batch := reader.next()) is not None:
-        on_batch(batch)
+        on_batch(bytes(batch))

@@ -14,23 +14,23 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
-from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from itertools import accumulate, chain
-from typing import Final, TypeAlias, cast
+from typing import Final, TypeAlias
 
 from elea.io.errors import REASON_GENERIC, LinkClosed, LinkStalled
 from elea.io.link import Link, Octets, after
 from elea.io.timers import monotonic
 
-__all__ = ["CONTROL_BATCHES", "IDLE_SECONDS", "QUEUE_BYTES", "Frame", "Outbox"]
+__all__ = ["CONTROL_BATCHES", "IDLE_SECONDS", "QUEUE_BYTES", "Batch", "Frame", "Outbox"]
 
-Frame: TypeAlias = Callable[[int, list[bytes], int], Sequence[Octets]]
-"""`frame(conduit_key, parts, size)` makes batches, ready for the link with their length prefix.
+Batch: TypeAlias = Sequence[Octets]
+"""One batch, ready for the link with its length prefix, in pieces: large payloads need not be joined to anything."""
 
-It is called by one thread at a time, in the order of sending, with the parts of either several puts that together fit
-`room`, or of one put alone. On a datagram link each item of the answer is one batch; on a stream the items are written
-one behind the other, so large payloads need not be joined with what goes before them.
+Frame: TypeAlias = Callable[[int, list[bytes], int], tuple[Sequence[Batch], int, int]]
+"""`frame(conduit_key, queue, queued)` makes batches of the messages at the front of a queue.
+
+It says how many parts it used, at least one message's, and their octets; `queued` is about what all of them have. It is
+called by one thread at a time, in the order of sending, while others may append to the queue.
 """
 
 QUEUE_BYTES: Final = 1 << 20
@@ -62,21 +62,20 @@ _SLICE_BATCHES: Final = 4
 _WATCH_SECONDS: Final = 0.0005
 """How often the flusher looks after callers that write for themselves: the longest their last messages may wait."""
 
-_SCAN: Final = 4_096
 _ALL: Final = 1 << 62
 _JOIN_SECONDS: Final = 1.0
 _log = logging.getLogger("elea.io")
 
 
 class _Lane:
-    """What waits in one conduit: `queue` is a flat list size, parts, size, parts …; `framed` are batches of it."""
+    """What waits in one conduit: `queue` is a flat list of parts, two for each message; `framed` are batches of it."""
 
     __slots__ = ("framed", "key", "queue", "queued")
 
     def __init__(self, key: int) -> None:
         self.key = key
-        self.queue: list[int | tuple[bytes, ...]] = []
-        self.framed: list[Octets] = []
+        self.queue: list[bytes] = []
+        self.framed: list[Batch] = []
         # Changed in one line without a call, which the interpreter does not interrupt (a test hammers on it).
         self.queued = 0
 
@@ -90,6 +89,9 @@ class Outbox:
             take any lock.
         wait_before_drop: how long a droppable message may wait for room.
         wait_before_close: how long any other may, before the link is given up with reason 6.
+        now: the clock.
+        soon: has something done later by somebody else. Given that, there is no flusher and no thread is started, and
+            the link must take whatever it is given (`elea.testing`).
     """
 
     def __init__(
@@ -103,7 +105,12 @@ class Outbox:
         wait_before_drop: float = 0.001,
         wait_before_close: float = 5.0,
         name: str = "",
+        now: Callable[[], float] = monotonic,
+        soon: Callable[[Callable[[], None]], object] | None = None,
     ) -> None:
+        self._now = now
+        self._soon = soon
+        self._called = False
         self.link = link
         self.room = room
         self.batches = 0
@@ -112,7 +119,7 @@ class Outbox:
         self.waited = 0
         self.refused = 0
         self.dropped = {"full": 0, "closed": 0}
-        self.last_sent = monotonic()
+        self.last_sent = now()
         self.error: LinkClosed | None = None
         self._broken: LinkClosed | None = None
         self._frame = frame
@@ -125,7 +132,7 @@ class Outbox:
         self._lanes: dict[int, _Lane] = {}
         self._order: tuple[_Lane, ...] = ()
         self._control: list[bytes] = []
-        self._rest: Sequence[Octets] = ()
+        self._rest: Sequence[Batch] = ()
         self._right = threading.Lock()  # to write; taken without waiting, always
         self._books = threading.Lock()
         self._waiters: list[threading.Lock] = []
@@ -137,8 +144,10 @@ class Outbox:
 
     # -- what callers use ------------------------------------------------------------------------------------------
 
-    def put(self, key: int, parts: tuple[bytes, ...], size: int, droppable: bool) -> bool:
-        """Send a message; False when it was dropped. `size` is the octets of all `parts`, which must not change.
+    def put(self, key: int, parts: Sequence[bytes], size: int, droppable: bool) -> bool:
+        """Send a message, or several, of two parts each; False when it was dropped.
+
+        `size` is the octets of all `parts`, which must not change.
 
         Raises:
             LinkClosed: the link has ended; `LinkStalled` when this message waited in vain and ended it.
@@ -152,7 +161,7 @@ class Outbox:
                 return False
         lane.queued = queued = lane.queued + size
         queue = lane.queue
-        queue += (size, parts)
+        queue += parts
         # The batch is full when another message like this one would not fit. Order matters: append, then look
         # whether the flusher sleeps; it says that it sleeps, then looks for messages. So one sees the other.
         if queued + size > self.room:
@@ -161,14 +170,14 @@ class Outbox:
             self._write_or_rouse()
         return True
 
-    def put_now(self, key: int, parts: tuple[bytes, ...], size: int, droppable: bool) -> bool:
+    def put_now(self, key: int, parts: Sequence[bytes], size: int, droppable: bool) -> bool:
         """The same for an express message: written by this thread at once, unless another is writing."""
         taken = self.put(key, parts, size, droppable)
         if taken and self._lanes[key].queue:
             self._write_now()
         return taken
 
-    def offer(self, key: int, parts: tuple[bytes, ...], size: int, droppable: bool) -> bool:
+    def offer(self, key: int, parts: Sequence[bytes], size: int, droppable: bool) -> bool:
         """The same for threads that must neither wait nor fail: False when there is no room or no link any more.
 
         A droppable message is then counted as dropped, any other as refused: its fate is the caller's to decide.
@@ -184,7 +193,7 @@ class Outbox:
                 return False
         lane.queued = queued = lane.queued + size
         queue = lane.queue
-        queue += (size, parts)
+        queue += parts
         if queued + size > self.room:
             self._write_now()
         elif self._asleep:
@@ -205,20 +214,27 @@ class Outbox:
         lane = self._lanes.get(key)
         return 0 if lane is None else lane.queued
 
+    def is_full(self, key: int) -> bool:
+        """Whether the next message of a conduit would have to wait for room."""
+        return self.queued(key) >= self._bound
+
     def flush(self, timeout: float) -> bool:
         """Wait until nothing waits any more; False when that took too long or the link has ended."""
+        if self._soon is not None:
+            self._flush_once()
+            return self._is_open()
         deadline = monotonic() + timeout
         while True:
             self._write_now()
             waiter = self._register()
-            if self.error is not None or self._all_written():
+            if not self._is_open() or self._all_written():
                 self._unregister(waiter)
-                return self.error is None
+                return self._is_open()
             self._rouse()
             remaining = deadline - monotonic()
             if remaining <= 0 or not waiter.acquire(timeout=remaining):
                 self._unregister(waiter)
-                return self.error is None and self._all_written()
+                return self._is_open() and self._all_written()
 
     def close(self, reason: int = REASON_GENERIC) -> None:
         """End at once: the link is closed, what waits is counted as dropped, blocked callers raise `LinkClosed`."""
@@ -246,7 +262,7 @@ class Outbox:
                 return True
             self._rouse()
             remaining = deadline - monotonic()
-            if self.error is None and remaining > 0 and waiter.acquire(timeout=remaining):
+            if self._is_open() and remaining > 0 and waiter.acquire(timeout=remaining):
                 continue
             self._unregister(waiter)
             self._check_open()
@@ -282,14 +298,19 @@ class Outbox:
             while True:
                 self._waiters.pop().release()
 
+    def _is_open(self) -> bool:
+        # A method, so that nobody who reads it twice is told by a type checker that it cannot have changed.
+        return self.error is None
+
     def _check_open(self) -> None:
-        if self.error is not None:
-            raise self.error.with_traceback(None)
+        error = self.error
+        if error is not None:
+            raise error.with_traceback(None)
 
     # -- writing ---------------------------------------------------------------------------------------------------
 
     def _write_or_rouse(self) -> None:
-        if monotonic() - self.last_sent > IDLE_SECONDS:
+        if self._now() - self.last_sent > IDLE_SECONDS:
             self._credit = _CREDIT
             self._write_now()
         elif self._credit:
@@ -313,6 +334,11 @@ class Outbox:
             self._wake_waiters()
 
     def _rouse(self) -> None:
+        if self._soon is not None:
+            if not self._called:
+                self._called = True
+                self._soon(self._flush_once)
+            return
         self._asleep = False
         if self._flusher is None:
             self._start()
@@ -320,12 +346,23 @@ class Outbox:
             with contextlib.suppress(RuntimeError):  # somebody else was faster
                 self._wake.release()
 
+    def _flush_once(self) -> None:
+        """What the flusher does, where there is none."""
+        self._called = False
+        if self._is_open():
+            self._drain(_ALL, False)
+        if not self._is_open():
+            self._discard()
+            broken, self._broken = self._broken, None
+            if broken is not None and self._on_broken is not None:
+                self._on_broken(broken)
+
     def _flush_forever(self) -> None:
         """The flusher: the only thread that waits for the socket."""
         try:
-            while self.error is None:
+            while self._is_open():
                 self._wake.acquire()
-                while self.error is None and self._flush_or_watch():
+                while self._is_open() and self._flush_or_watch():
                     pass
         except Exception:  # noqa: BLE001 - a fault in framing; it has ended the link already
             _log.exception("framing failed remote=%s", self.link.remote)
@@ -373,21 +410,21 @@ class Outbox:
         try:
             if (self._rest or self.link.held) and not self._write(self._rest, wait):
                 return
-            while rounds and self.error is None:
+            while rounds and self._is_open():
                 rounds -= 1
                 lane = None
                 if self._control:
-                    pieces: Sequence[Octets] = self._control[:]
-                    del self._control[: len(pieces)]
+                    batches: Sequence[Batch] = [(batch,) for batch in self._control]
+                    del self._control[: len(batches)]
                 else:
                     for lane in self._order:
                         if lane.queue or lane.framed:
                             break
                     else:
                         return
-                    pieces = self._take_more(lane) if wait and self.link.streamed else self._take(lane)
-                self.batches += len(pieces)
-                if not self._write(pieces, wait):
+                    batches = self._take_more(lane) if wait and self.link.streamed else self._take(lane)
+                self.batches += len(batches)
+                if not self._write(batches, wait):
                     return
                 if self._waiters and (lane is None or lane.queued <= self._half):
                     self._wake_waiters()
@@ -398,58 +435,57 @@ class Outbox:
             self._fail(LinkClosed(self.link.remote, f"writing was interrupted by {type(error).__name__}: {error}"))
             raise
 
-    def _take_more(self, lane: _Lane) -> Sequence[Octets]:
+    def _take_more(self, lane: _Lane) -> Sequence[Batch]:
         """Several batches: each write costs the flusher its turn, and getting it back may take 5 ms."""
-        pieces = list(self._take(lane))
+        batches = list(self._take(lane))
         for _ in range(1, _SLICE_BATCHES):
             if lane.queue and not lane.framed:
-                pieces += self._take(lane)
-        return pieces
+                batches += self._take(lane)
+        return batches
 
-    def _take(self, lane: _Lane) -> Sequence[Octets]:
+    def _take(self, lane: _Lane) -> Sequence[Batch]:
         """The next batches of a conduit."""
         if not lane.framed:
             queue = lane.queue
-            count, size, parts = 1, cast(int, queue[0]), list(cast(tuple[bytes, ...], queue[1]))
-            if len(queue) > 2:
-                ends = list(accumulate(cast(list[int], queue[0:_SCAN:2])))
-                count = bisect_right(ends, self.room) or 1
-                if count > 1:
-                    size = ends[count - 1]
-                    parts = list(chain.from_iterable(cast(list[tuple[bytes, ...]], queue[1 : 2 * count : 2])))
-            del queue[: 2 * count]
+            batches, count, size = self._frame(lane.key, queue, lane.queued)
+            del queue[:count]
             lane.queued -= size
-            self.messages += count
-            pieces = self._frame(lane.key, parts, size)
-            if size <= _SLICE_BATCHES * self.room:
-                return pieces
-            lane.framed = list(pieces)
-        cut = bisect_right(list(accumulate(map(len, lane.framed[:_SCAN]))), _SLICE_BATCHES * self.room) or 1
-        piece, lane.framed = lane.framed[:cut], lane.framed[cut:]
-        return piece
+            self.messages += count >> 1
+            if len(batches) <= _SLICE_BATCHES:
+                return batches
+            lane.framed = list(batches)
+        taken, lane.framed = lane.framed[:_SLICE_BATCHES], lane.framed[_SLICE_BATCHES:]
+        return taken
 
-    def _write(self, pieces: Sequence[Octets], wait: bool) -> bool:
+    def _write(self, batches: Sequence[Batch], wait: bool) -> bool:
         """Whether everything is with the kernel; the rest is kept in `_rest` otherwise."""
         link = self.link
-        if wait:
-            if link.streamed:
-                link.send(pieces if len(pieces) != 1 else pieces[0])
+        if not batches and not link.held:
+            return True
+        if link.streamed:
+            pieces = batches[0] if len(batches) == 1 else [piece for batch in batches for piece in batch]
+            data = pieces[0] if len(pieces) == 1 else pieces
+            if wait:
+                link.send(data)
+                self.octets += sum(map(len, pieces))
+                self._rest = ()
             else:
-                for piece in pieces:
-                    link.send(piece)
-            self.octets += sum(map(len, pieces))
-            self._rest = ()
-        elif link.streamed:
-            sent = link.try_send(pieces if len(pieces) != 1 else pieces[0])
-            self.octets += sent
-            self._rest = after(pieces, sent)
+                sent = link.try_send(data)
+                self.octets += sent
+                rest = after(pieces, sent)
+                self._rest = (rest,) if rest else ()
         else:
             done = 0
-            while done < len(pieces) and (sent := link.try_send(pieces[done])):
-                self.octets += sent
+            for batch in batches:
+                data = batch[0] if len(batch) == 1 else b"".join(batch)
+                if wait:
+                    link.send(data)
+                elif not link.try_send(data):
+                    break
+                self.octets += len(data)
                 done += 1
-            self._rest = pieces[done:]
-        self.last_sent = monotonic()
+            self._rest = batches[done:]
+        self.last_sent = self._now()
         return not self._rest and not link.held
 
     # -- beginning and end -----------------------------------------------------------------------------------------

@@ -66,8 +66,16 @@ class Keeper:
         self._thread: threading.Thread | None = None
         self._name = f"elea-keeper-{name}"
 
+    def now(self) -> float:
+        """Seconds that only grow, by which this keeper goes; those of `elea.testing` have a time of their own."""
+        return monotonic()
+
+    def wall_ns(self) -> int:
+        """Nanoseconds since 1970."""
+        return wall_ns()
+
     def at(self, when: float, callback: Callable[[], None]) -> Timer:
-        """Run `callback` once, when `monotonic()` has reached `when`."""
+        """Run `callback` once, when `now()` has reached `when`."""
         return self._add(Timer(when, callback, None))
 
     def after(self, delay: float, callback: Callable[[], None]) -> Timer:

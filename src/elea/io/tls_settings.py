@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Final
 
 from elea.io.locator import Locator
 from elea.model.errors import ConfigError
+from elea.model.values import replaced, value_class
 
 __all__ = ["TlsSettings"]
 
@@ -22,7 +22,7 @@ _TLS_CONFIG: Final = {
 _SWITCHES: Final = ("enable_mtls", "verify_name_on_connect")
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class TlsSettings:
     """Files and switches of TLS; the names are those of eclipse-zenoh's configuration (`transport/link/tls`)."""
 
@@ -47,4 +47,4 @@ class TlsSettings:
                 changes[name] = value == "true"
             else:
                 changes[name] = value
-        return replace(self, **changes)  # type: ignore[arg-type]
+        return replaced(self, **changes)

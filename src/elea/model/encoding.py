@@ -6,10 +6,10 @@ does not know how the number is put in bytes. Spec: zenoh-1 §1.7.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from elea.model.limits import ENCODING_SCHEMA_BYTES
+from elea.model.values import value_class
 
 __all__ = ["CUSTOM_ENCODING", "ENCODING_NAMES", "Encoding"]
 
@@ -78,7 +78,7 @@ _MAX_ID: Final = (1 << 31) - 1  # the field is 32 bits wide and its lowest bit t
 _IDS: Final = {name: id for id, name in enumerate(ENCODING_NAMES)}
 
 
-@dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
+@value_class
 class Encoding:
     """The encoding of a payload: `id` and `schema`, as they travel. Made from its text form.
 
@@ -175,6 +175,9 @@ class Encoding:
             raise ValueError(f"an encoding schema has at most {ENCODING_SCHEMA_BYTES} octets, not {len(schema)}")
         object.__setattr__(self, "id", id)
         object.__setattr__(self, "schema", schema)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Encoding.of, (self.id, self.schema)
 
     def __str__(self) -> str:
         schema = None if self.schema is None else _text(self.schema)

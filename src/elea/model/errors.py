@@ -8,7 +8,8 @@
       DeclarationRejected(id, status)
       InvalidKeyExpr · InvalidResource · InvalidSelector · InvalidPredicate(column)        all ValueError
       OperationTimeout(TimeoutError) · Congested · LimitReached(name, limit)
-      StoreError                     StoreFull · StoreCorrupt(segment, position) · StoreReadOnly
+      StoreError                     StoreFull · StoreCorrupt(segment, position) · StoreReadOnly(reason)
+                                     StoreInUse(path, holder) · StoreTrimmed(position, first)
       AccessError                    AuthenticationFailed · AccessDenied(action, key)
       ConfigError(path, problem, hint)
       NotationError(line, column)
@@ -59,7 +60,9 @@ __all__ = [
     "StoreCorrupt",
     "StoreError",
     "StoreFull",
+    "StoreInUse",
     "StoreReadOnly",
+    "StoreTrimmed",
     "TrailingBytes",
     "Truncated",
     "UnknownDeclaration",
@@ -345,20 +348,47 @@ class StoreError(EleaError):
 
 
 class StoreFull(StoreError):
-    """No room on disk; nothing was acknowledged."""
+    """No room on disk; nothing was acknowledged. Appending works again as soon as there is room."""
 
 
 class StoreCorrupt(StoreError):
-    """A segment is damaged at a position."""
+    """A segment is damaged: samples `position` to `last` cannot be read, `offset` is where in the file."""
 
-    def __init__(self, segment: str, position: int) -> None:
-        super().__init__(f"segment {segment} is damaged at position {position}; run `elea store verify`")
+    def __init__(self, segment: str, position: int, *, last: int | None = None, offset: int = 0, why: str = "") -> None:
         self.segment = segment
         self.position = position
+        self.last = position if last is None else last
+        self.offset = offset
+        self.why = why
+        lost = f"position {position}" if self.last == position else f"positions {position} to {self.last}"
+        reason = f": {why}" if why else ""
+        super().__init__(f"segment {segment} is damaged at octet {offset}, {lost}{reason}; run `elea store verify`")
 
 
 class StoreReadOnly(StoreError):
-    """The store has stopped taking samples."""
+    """The store has stopped taking samples; `reason` says why."""
+
+    def __init__(self, reason: str = "opened for reading") -> None:
+        super().__init__(f"the store takes no samples: {reason}")
+        self.reason = reason
+
+
+class StoreInUse(StoreError):
+    """Another process has the store open for writing."""
+
+    def __init__(self, path: str, holder: str) -> None:
+        super().__init__(f"store {path} is in use by {holder}; stop it, or choose another directory")
+        self.path = path
+        self.holder = holder
+
+
+class StoreTrimmed(StoreError):
+    """A read starts before the oldest sample that retention has left."""
+
+    def __init__(self, position: int, first: int) -> None:
+        super().__init__(f"position {position} is no longer stored, the log starts at {first}")
+        self.position = position
+        self.first = first
 
 
 class AccessError(EleaError):

@@ -40,6 +40,11 @@ class SetIntersectionLevel(IntEnum):
     INCLUDES = 2
     EQUALS = 3
 
+    def __repr__(self) -> str:
+        return f"SetIntersectionLevel.{self.name}"
+
+    __str__ = __repr__
+
 
 # -- texts ---------------------------------------------------------------------------------------------------
 

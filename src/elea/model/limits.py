@@ -16,17 +16,32 @@ __all__ = [
     "INCLUSION_SETS",
     "KEY_EXPR_BYTES",
     "MAX_BATCH",
+    "MAX_DECLARATIONS",
     "MAX_DECLARED_ID",
     "MAX_EXTENSIONS",
+    "MAX_INTERESTS",
+    "MAX_KEY_OCTETS",
     "MAX_MESSAGE",
     "MAX_NUMBERS",
     "MAX_PACKET",
+    "MAX_QUERIES",
+    "MAX_RESOURCE_OCTETS",
     "NATURAL_BITS",
     "NODE_ID_BYTES",
     "RESCAN_BYTES",
     "RESOURCE_BYTES",
     "SN_BITS_MAX",
     "SN_BITS_MIN",
+    "STORE_BLOCK_BYTES",
+    "STORE_BLOCK_ROWS",
+    "STORE_CACHED_BLOCKS",
+    "STORE_CURSORS",
+    "STORE_CURSOR_CHARS",
+    "STORE_FRAME_HEAD_BYTES",
+    "STORE_PENDING_BYTES",
+    "STORE_SEGMENT_BYTES",
+    "STORE_SOURCES",
+    "STORE_SOURCE_RUNS",
     "TCP_FLOWS",
     "TCP_PENDING_BYTES",
     "TCP_PENDING_TOTAL",
@@ -118,3 +133,48 @@ RESCAN_BYTES: Final = 1 << 22
 
 MAX_NUMBERS: Final = 60_000
 """Keys a node gives numbers to; a number on the wire has 16 bits, and later keys travel literally."""
+
+MAX_DECLARATIONS: Final = 250_000
+"""Subscribers, queryables and tokens of one session. Each costs a node about 1 kB; real programs have thousands."""
+
+MAX_INTERESTS: Final = 250_000
+"""Interests of one session: its publishers, queriers and whoever watches. Each costs a node about 1 kB."""
+
+MAX_KEY_OCTETS: Final = 1 << 26
+"""Octets of the keys of all these together: a key may have 64 KiB, and a quarter million of those would be 16 GB."""
+
+MAX_RESOURCE_OCTETS: Final = 1 << 26
+"""Octets of the key expressions one session gives numbers to; there are 65,535 numbers, enough for 4 GB of text."""
+
+MAX_QUERIES: Final = 65_536
+"""Queries of one session that wait for answers at once. Each costs a node about 2 kB until it ends or times out."""
+
+STORE_SEGMENT_BYTES: Final = 64 << 20
+"""A segment of the store; the next sample then opens a new one. Retention takes away whole segments."""
+
+STORE_BLOCK_ROWS: Final = 16_384
+"""Samples of one block; larger batches are cut. Scans gain nothing beyond, and a lost block loses less."""
+
+STORE_BLOCK_BYTES: Final = 8 << 20
+"""Octets of one block, if it has more than one sample."""
+
+STORE_FRAME_HEAD_BYTES: Final = 1 << 20
+"""The part of a frame before its columns; a real one has 2 kB, a damaged length could ask for anything."""
+
+STORE_CACHED_BLOCKS: Final = 32
+"""Blocks kept decoded per log, so that reading keys one by one does not check the same block each time."""
+
+STORE_PENDING_BYTES: Final = 64 << 20
+"""Samples waiting for the disk; more are refused as congestion, so that a slow disk cannot fill the memory."""
+
+STORE_SOURCES: Final = 100_000
+"""Sources whose numbers a log remembers to store a retry once; the longest silent one is forgotten first."""
+
+STORE_SOURCE_RUNS: Final = 1_024
+"""Runs of consecutive numbers remembered per source; numbers below them count as stored."""
+
+STORE_CURSORS: Final = 10_000
+"""Named cursors of one log."""
+
+STORE_CURSOR_CHARS: Final = 255
+"""The name of a cursor."""

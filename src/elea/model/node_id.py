@@ -7,10 +7,10 @@ breaks ties. It knows nothing of how a length is written. Spec: zenoh-1 §1.4, z
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final, Protocol
 
 from elea.model.limits import NODE_ID_BYTES
+from elea.model.values import value_class
 
 __all__ = ["NodeId", "RandomSource"]
 
@@ -23,7 +23,7 @@ class RandomSource(Protocol):
     def randrange(self, start: int, stop: int, /) -> int: ...
 
 
-@dataclass(frozen=True, slots=True, order=True, repr=False)
+@value_class(order=True)
 class NodeId:
     """The identifier of a node, a non-zero number below 2^128.
 

@@ -14,7 +14,6 @@ exactly. Spec: design.md section 2, zenoh-1.md section 11, zenoh-2018.md Z18-RES
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
 from elea.model import keyexpr
@@ -23,6 +22,7 @@ from elea.model.globs import Glob, compile_characters, compile_chunks, globs_int
 from elea.model.globsearch import find_counterexample, find_witness
 from elea.model.keyexpr import KeyExpr
 from elea.model.resource import Resource, Selection
+from elea.model.values import value_class
 
 __all__ = ["Pattern", "PatternKind"]
 
@@ -34,7 +34,7 @@ class PatternKind(Enum):
     CHARACTERS = "characters"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Pattern:
     """A set of keys, written in one of the two grammars.
 

@@ -7,9 +7,10 @@ zenoh-2018 Z18-PRP-03 for durability.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum, nonmember
 from typing import Final
+
+from elea.model.values import value_class
 
 __all__ = [
     "CongestionControl",
@@ -167,7 +168,7 @@ class Durability(IntEnum):
         return f"Durability.{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Qos:
     """How a message of Zenoh 1.x wants to be sent; the defaults are those of a message that does not say.
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from elea.model.errors import InvalidResource, InvalidSelector, LimitReached
@@ -19,6 +18,7 @@ from elea.model.globs import compile_characters, globs_intersect
 from elea.model.globsearch import find_counterexample
 from elea.model.limits import RESOURCE_BYTES
 from elea.model.qos import Durability
+from elea.model.values import value_class
 
 __all__ = [
     "XRCE_SCHEME",
@@ -84,7 +84,7 @@ def resources_match(expression: Resource, resource: Resource) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Resource:
     """A path with its tags; `meta` is `ls` or `id` for the two meta resources of a path.
 
@@ -155,7 +155,7 @@ def looks_like_predicate(text: str) -> bool:
     return re.search(r"[<>=]|\w\s*\(|(?i:\b(?:like|between|is)\b)", bare) is not None
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Selection:
     """A resource with a predicate over the content of its samples; no predicate holds for all.
 

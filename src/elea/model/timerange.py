@@ -8,12 +8,12 @@ Numbers are decimal all along, because 0.1 s is not a binary fraction. Spec: zen
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import date
 from typing import Final
 
 from elea.model.errors import InvalidSelector
 from elea.model.limits import DURATION_NS, TIME_EXPR_CHARS
+from elea.model.values import value_class
 
 __all__ = ["TimeBound", "TimeExpr", "TimeRange"]
 
@@ -35,7 +35,7 @@ _INSTANT: Final = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})[T ]([0-9]{2}):([0-9]
 _EPOCH: Final = date(1970, 1, 1).toordinal()
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class TimeExpr:
     """An instant in nanoseconds since 1970, or, if `relative`, an offset from the moment of evaluation."""
 
@@ -65,7 +65,7 @@ class TimeExpr:
         return f"now({_print_seconds(self.ns)})" if self.ns else "now()"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class TimeBound:
     """One end of a range, which belongs to the range if `inclusive`."""
 
@@ -73,7 +73,7 @@ class TimeBound:
     inclusive: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class TimeRange:
     """The instants between two bounds, either of which may be missing.
 

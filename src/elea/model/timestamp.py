@@ -8,13 +8,13 @@ Spec: zenoh-1 §1.6 and §16; the conversions are those of the `uhlc` crate that
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Final
 
 from elea.model.limits import CLOCK_DRIFT_NS
 from elea.model.node_id import NodeId
+from elea.model.values import value_class
 
 __all__ = ["Hlc", "HlcUpdate", "Timestamp", "ns_from_ntp64", "ntp64_from_ns"]
 
@@ -48,7 +48,7 @@ def ns_from_ntp64(ntp64: int) -> int:
     return (ntp64 >> 32) * _SECOND_NS + fraction_ns
 
 
-@dataclass(frozen=True, slots=True, order=True, repr=False)
+@value_class(order=True)
 class Timestamp:
     """A time and the node that gave it; all timestamps of a system are distinct and ordered, time first.
 

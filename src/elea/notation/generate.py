@@ -62,14 +62,13 @@ def messages_module(plan: Plan, handwritten: frozenset[str] = frozenset()) -> st
     out()
     if plan.enums:
         out("from enum import IntEnum")
-    out("from typing import NamedTuple")
-    out()
+        out()
     markers = [name for name in MARKERS if name in handwritten]
     if markers:
         out(f"from elea.wire.markers import {', '.join(markers)}")
     if has_chains:
         out("from elea.wire.primitives import Unknown")
-    out("from elea.wire.values import message")
+    out("from elea.wire.values import Message")
     out()
     records = [record for record in plan.records.values() if record.name not in handwritten]
     names = [*plan.enums, *(record.name for record in records), *plan.unions, *markers]
@@ -109,8 +108,7 @@ def _enum(name: str, enum: s.Enum, out: Lines) -> None:
 def _record(record: RecordPlan, out: Lines) -> None:
     out()
     out()
-    out("@message")
-    with out.block(f"class {record.name}(NamedTuple):"):
+    with out.block(f"class {record.name}(Message):"):
         for field in record.ordered:
             default = "" if field.default is None else f" = {field.default}"
             # `count` and `index` are methods of tuples; the papers' names win.

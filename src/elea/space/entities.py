@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from elea.model import keyexpr
+from elea.model.limits import MAX_DECLARATIONS
 from elea.space.face import Declare, Entity, Undeclare
 from elea.space.keytree import KeyTree
 from elea.space.neighbour import Neighbour
@@ -75,7 +76,11 @@ class Declarations:
         return self._trees[entity].get(key)
 
     def declare(self, source: Neighbour, message: Declare) -> tuple[Record, bool]:
-        """Take a declaration in. Returns its record and whether that changed by it."""
+        """Take a declaration in. Returns its record and whether that changed by it.
+
+        Raises:
+            LimitReached: the neighbour has declared as much as any may.
+        """
         entity, key = message.entity, message.key
         complete = message.complete and entity is Entity.QUERYABLE
         held = self._held.setdefault(source, {})
@@ -89,6 +94,9 @@ class Declarations:
                 held[name] = (record, complete)
                 record.count(source, 0, complete - was_complete)
                 return record, True
+        orphans = self._orphans.get(source, ())
+        source.remember(key, len(held) + len(orphans), "MAX_DECLARATIONS", MAX_DECLARATIONS)
+        if known is not None:
             # A live id taken for another key: 1.10.2 keeps both, and the first one until the neighbour goes (9.1).
             self._orphans.setdefault(source, []).append(known)
         record = self._record(entity, key)
@@ -131,6 +139,7 @@ class Declarations:
 
     def _take(self, source: Neighbour, record: Record, complete: bool) -> None:
         record.count(source, -1, -complete)
+        source.key_octets -= len(record.key)
         if not record.sources:
             self._trees[record.entity].remove(record.key)
 

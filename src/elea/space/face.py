@@ -6,11 +6,11 @@ keys; a dialect's end of the session turns them into bytes and resources, and ba
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum, IntEnum, IntFlag
 from typing import Protocol
 
 from elea.model.qos import QueryTarget, Role
+from elea.model.values import value_class
 
 __all__ = [
     "Control",
@@ -68,7 +68,7 @@ class Region(Enum):
     """North: the router network."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Declare:
     """An entity `id` exists on `key`; `interest_id` says which interest's question this answers."""
 
@@ -80,7 +80,7 @@ class Declare:
     interest_id: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Undeclare:
     """An entity is gone; `key` is there when the other side cannot know the id."""
 
@@ -89,14 +89,14 @@ class Undeclare:
     key: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Final:
     """Everything that exists now and interests you (`interest_id`) has been declared."""
 
     interest_id: int
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Interest:
     """Tell me of entities of these kinds that intersect `key` (all, without one)."""
 
@@ -107,14 +107,16 @@ class Interest:
     aggregate: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class InterestDone:
     """The interest is over; what was declared for it stays declared."""
 
     id: int
 
 
-@dataclass(frozen=True, slots=True)
+# Not frozen, as those above are: there is one of each for every query, and freezing triples the cost. Nobody changes
+# one that has been sent.
+@value_class(frozen=False)
 class Request:
     """A query. `body` is the dialect's own, passed on untouched."""
 
@@ -127,7 +129,7 @@ class Request:
     budget: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_class(frozen=False)
 class Response:
     """One answer to query `id`: a reply or an error in `body`; `responder` is (node id, entity id)."""
 
@@ -138,7 +140,7 @@ class Response:
     responder: tuple[bytes, int] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_class(frozen=False)
 class ResponseFinal:
     """No more answers to query `id`."""
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from elea.model.limits import MAX_INTERESTS
 from elea.space.face import Entity, Interest, InterestMode, Kinds
 from elea.space.keytree import KeyTree
 from elea.space.neighbour import Neighbour
@@ -68,7 +69,13 @@ class Interests:
         self._unrestricted: list[Asked] = []
 
     def add(self, asked: Asked) -> None:
-        """Take an interest in, also one without a future part as long as it is not answered."""
+        """Take an interest in, also one without a future part as long as it is not answered.
+
+        Raises:
+            LimitReached: the neighbour has as many as any may.
+        """
+        asked.neighbour.remember(asked.key or "", asked.neighbour.interests, "MAX_INTERESTS", MAX_INTERESTS)
+        asked.neighbour.interests += 1
         self._by_id.setdefault(asked.neighbour, {})[asked.id] = asked
         if asked.future:
             self._list_of(asked.key).append(asked)
@@ -86,6 +93,8 @@ class Interests:
 
     def forget(self, asked: Asked) -> None:
         """Take out of the index an interest that has ended."""
+        asked.neighbour.interests -= 1
+        asked.neighbour.key_octets -= len(asked.key or "")
         if not asked.future:
             return
         listed = self._list_of(asked.key)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Container
 from typing import Final
 
+from elea.model.errors import LimitReached
+from elea.model.limits import MAX_KEY_OCTETS
 from elea.model.qos import Role
 from elea.space import regions
 from elea.space.face import Entity, Face, Region
@@ -41,6 +43,8 @@ class Neighbour:
         "gateway",
         "greeted",
         "interest_ids",
+        "interests",
+        "key_octets",
         "north",
         "region",
         "request_ids",
@@ -61,9 +65,25 @@ class Neighbour:
         self.sourced = regions.is_sourced(role, region)
         self.greeted = False
         """Whether an equal has told us all it had."""
+        self.interests = 0
+        """How many it has, those included that have ended and are still summed up."""
+        self.key_octets = 0
+        """Size of the keys it has made us remember."""
         self.told_ids = Ids()
         self.interest_ids = Ids()
         self.request_ids = Ids()
+
+    def remember(self, key: str, count: int, limit: str, most: int) -> None:
+        """It makes us remember one more key, besides `count` things of the kind.
+
+        Raises:
+            LimitReached: that would be more than any neighbour may.
+        """
+        if count >= most:
+            raise LimitReached(limit, most)
+        if self.key_octets + len(key) > MAX_KEY_OCTETS:
+            raise LimitReached("MAX_KEY_OCTETS", MAX_KEY_OCTETS)
+        self.key_octets += len(key)
 
     def passes_to(self, other: Neighbour) -> bool:
         """Whether data and queries from here may go to the other."""

@@ -6,7 +6,6 @@ Spec: zenoh-1 sections 14.1, 14.3. Where a query goes is decided in `routes`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import Final
 
 from elea.space.deadlines import Deadlines
@@ -28,7 +27,7 @@ class _Query:
         self.source = source
         self.id = request.id
         self.qos = request.qos
-        self.branches: set[_Branch] = set()
+        self.branches: dict[_Branch, None] = {}  # in the order they were asked, so that runs can be repeated
 
 
 class _Branch:
@@ -55,6 +54,10 @@ class Queries:
     def __len__(self) -> int:
         return sum(len(asked) for asked in self._asked.values())
 
+    def count(self, source: Neighbour) -> int:
+        """How many queries of a neighbour wait for answers."""
+        return len(self._asked.get(source, ()))
+
     def is_open(self, source: Neighbour, number: int) -> bool:
         """Whether a neighbour's query of that id waits for answers."""
         return number in self._asked.get(source, ())
@@ -68,16 +71,27 @@ class Queries:
             passed_on = self._passed_on.setdefault(neighbour, {})
             branch = _Branch(query, neighbour, neighbour.request_ids.fresh(passed_on))
             passed_on[branch.id] = branch
-            query.branches.add(branch)
+            query.branches[branch] = None
             branch.ticket = self._deadlines.add(now + timeout, branch)
-            neighbour.send(replace(request, id=branch.id))
+            neighbour.send(
+                Request(
+                    branch.id,
+                    request.key,
+                    request.target,
+                    request.body,
+                    request.timeout_ms,
+                    request.qos,
+                    request.budget,
+                )
+            )
         if not query.branches:
             del self._asked[source][query.id]
             source.send(ResponseFinal(request.id, request.qos))
 
     def respond(self, neighbour: Neighbour, message: Response) -> bool:
         """Hand an answer to who asked; false when no such query is open."""
-        branch = self._passed_on.get(neighbour, {}).get(message.id)
+        passed_on = self._passed_on.get(neighbour)
+        branch = None if passed_on is None else passed_on.get(message.id)
         if branch is None:
             return False
         query = branch.query
@@ -86,7 +100,8 @@ class Queries:
 
     def finish(self, neighbour: Neighbour, number: int) -> bool:
         """A neighbour has said all; false when no such query is open."""
-        branch = self._passed_on.get(neighbour, {}).get(number)
+        passed_on = self._passed_on.get(neighbour)
+        branch = None if passed_on is None else passed_on.get(number)
         if branch is None:
             return False
         self._close(branch)
@@ -123,7 +138,7 @@ class Queries:
     def _close(self, branch: _Branch) -> None:
         query = branch.query
         self._forget(branch)
-        query.branches.discard(branch)
+        query.branches.pop(branch, None)
         if not query.branches:
             del self._asked[query.source][query.id]
             query.source.send(ResponseFinal(query.id, query.qos))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 from elea.model.qos import Role
+from elea.model.values import field, value_class
 from elea.space.entities import Declarations
 from elea.space.face import Entity, Face, Kinds, Region
 from elea.space.interests import Interests
@@ -13,7 +13,7 @@ from elea.space.interests import Interests
 __all__ = ["SessionInfo", "Snapshot", "Sources", "take_snapshot"]
 
 
-@dataclass(slots=True)
+@value_class(frozen=False)
 class Sources:
     """The node ids of those who declared something, by their roles."""
 
@@ -28,7 +28,7 @@ class Sources:
             by_role[face.role].append(face.node_id)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class SessionInfo:
     """One neighbour."""
 
@@ -37,7 +37,7 @@ class SessionInfo:
     region: Region
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Snapshot:
     """Neighbours, and for each key expression who declared it. Publishers and queriers are known by their interests."""
 

@@ -6,11 +6,13 @@ between client, peer and router is in `regions`. Spec: zenoh-1 sections 9.3, 13 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from elea.model import keyexpr
-from elea.model.errors import InvalidKeyExpr
+from elea.model.errors import InvalidKeyExpr, LimitReached
+from elea.model.limits import MAX_QUERIES
+from elea.model.node_id import NodeId
 from elea.model.qos import Role
 from elea.space.entities import Declarations, is_complete_for
 from elea.space.face import (
@@ -29,6 +31,7 @@ from elea.space.face import (
     ResponseFinal,
     Undeclare,
 )
+from elea.space.ignored import Ignored
 from elea.space.interests import Asked, Interests
 from elea.space.neighbour import Neighbour
 from elea.space.queries import Queries
@@ -39,35 +42,25 @@ from elea.space.upstream import Upstream, Wanted
 
 __all__ = ["Ignored", "Space"]
 
+_log = logging.getLogger("elea.space")
 
-@dataclass(slots=True)
-class Ignored:
-    """How many messages were passed over, by reason. None of them is fatal: the link stays up (13.2)."""
-
-    unknown_face: int = 0
-    """From a face that was not added, or has been removed."""
-    invalid_key: int = 0
-    unknown_declaration: int = 0
-    """Undeclared, but never declared."""
-    unasked_interest: int = 0
-    """From where declarations are pushed anyway: routers, peers of a peer."""
-    current_interest: int = 0
-    """Current interests are for tokens only (9.3)."""
-    unknown_interest: int = 0
-    unexpected_final: int = 0
-    repeated_query: int = 0
-    """A query under the id of one that is still open."""
-    unknown_query: int = 0
-    """Answers to no open query: most often one that has timed out."""
 
 
 class Space:
     """Everything a node knows of its neighbours' entities.
 
-    `timeout_body` makes the dialect's body of the error that answers for a silent neighbour.
+    `timeout_body` makes the dialect's body of the error that answers for a silent neighbour, `refusal_body` that of an
+    error with any other text.
     """
 
-    def __init__(self, role: Role, node_id: bytes, *, timeout_body: Callable[[], object] = lambda: b"Timeout") -> None:
+    def __init__(
+        self,
+        role: Role,
+        node_id: bytes,
+        *,
+        timeout_body: Callable[[], object] = lambda: b"Timeout",
+        refusal_body: Callable[[str], object] = str.encode,
+    ) -> None:
         self.role = role
         self.node_id = node_id
         self.ignored = Ignored()
@@ -78,6 +71,7 @@ class Space:
         self._telling = Telling(self._declarations, self._interests, self._neighbours.values())
         self._routes = Routes(self._declarations, self._upstream, self._neighbours.values(), is_valid=self._is_valid)
         self._queries = Queries(timeout_body)
+        self._refusal_body = refusal_body
 
     # -- neighbours ------------------------------------------------------------------------------------------
 
@@ -105,7 +99,7 @@ class Space:
         for asked in self._interests.drop(neighbour):
             self._upstream.withdraw(asked)
         for record in self._declarations.drop(neighbour):
-            self._telling.spread(record, neighbour)
+            self._telling.spread(record, neighbour, grown=False)
         for asked in self._upstream.drop(neighbour):
             self._complete(asked)
         self._queries.drop(neighbour)
@@ -131,10 +125,8 @@ class Space:
         match message:
             case Request():
                 self._on_request(neighbour, message, now)
-            case Response():
-                self.ignored.unknown_query += not self._queries.respond(neighbour, message)
-            case ResponseFinal():
-                self.ignored.unknown_query += not self._queries.finish(neighbour, message.id)
+            case Response() | ResponseFinal():
+                self.answer(face, message)
             case Declare():
                 self._on_declare(neighbour, message)
             case Undeclare():
@@ -146,6 +138,16 @@ class Space:
             case _:
                 self._on_final(neighbour, message)
 
+    def answer(self, face: Face, message: Response | ResponseFinal) -> None:
+        """Take an answer; `receive` takes it too, but there are many, and this is the shorter way."""
+        neighbour = self._neighbours.get(face)
+        if neighbour is None:
+            self.ignored.unknown_face += 1
+        elif type(message) is Response:
+            self.ignored.unknown_query += not self._queries.respond(neighbour, message)
+        else:
+            self.ignored.unknown_query += not self._queries.finish(neighbour, message.id)
+
     def _on_declare(self, source: Neighbour, message: Declare) -> None:
         if not self._is_valid(message.key):
             return
@@ -153,14 +155,19 @@ class Space:
         if wanted is not None and wanted.current_only and message.entity is Entity.TOKEN:
             self._relay_token(wanted, message)
             return
-        record, changed = self._declarations.declare(source, message)
+        try:
+            record, changed = self._declarations.declare(source, message)
+        except LimitReached as limit:
+            self.ignored.too_many_declarations += 1
+            _warn("declaration", self.ignored.too_many_declarations, source, limit)
+            return
         if wanted is not None:
             # Before the rest is told, so that who waits for answers gets it as one.
             for asked in wanted.waiting:
                 if asked.asks_for(message.entity):
                     self._telling.answer_with(asked, record)
         if changed:
-            self._telling.spread(record, source)
+            self._telling.spread(record, source, grown=True)
             self._routes.changed(message.entity)
 
     def _relay_token(self, wanted: Wanted, message: Declare) -> None:
@@ -173,7 +180,7 @@ class Space:
     def _on_undeclare(self, source: Neighbour, message: Undeclare) -> None:
         record = self._declarations.undeclare(source, message)
         if record is not None:
-            self._telling.spread(record, source)
+            self._telling.spread(record, source, grown=False)
             self._routes.changed(message.entity)
         elif message.entity is Entity.TOKEN and message.key is not None and source.gateway:
             if self._is_valid(message.key):
@@ -188,14 +195,22 @@ class Space:
         if message.key is not None and not self._is_valid(message.key):
             source.send(Final(message.id))
             return
-        if message.mode is InterestMode.CURRENT and not message.kinds & Kinds.TOKENS:
+        if message.mode is InterestMode.CURRENT and message.kinds & ~Kinds.KEYEXPRS != Kinds.TOKENS:
             self.ignored.current_interest += 1
             return
         known = self._interests.find(source, message.id)
         if known is not None:
             self._end(known)
         asked = Asked(source, _effective(source, message))
-        self._interests.add(asked)
+        try:
+            self._interests.add(asked)
+        except LimitReached as limit:
+            self.ignored.too_many_interests += 1
+            _warn("interest", self.ignored.too_many_interests, source, limit)
+            # Without an answer its publishers send in doubt. One about now only has someone waiting for its end.
+            if not asked.future:
+                source.send(Final(message.id))
+            return
         if asked.current:
             self._telling.answer(asked)
         self._upstream.ask(asked, [n for n in self._neighbours.values() if n.gateway], now)
@@ -235,6 +250,13 @@ class Space:
     def _on_request(self, source: Neighbour, message: Request, now: float) -> None:
         if self._queries.is_open(source, message.id):
             self.ignored.repeated_query += 1
+            return
+        if self._queries.count(source) >= MAX_QUERIES:
+            limit = LimitReached("MAX_QUERIES", MAX_QUERIES)
+            self.ignored.too_many_queries += 1
+            _warn("query", self.ignored.too_many_queries, source, limit)
+            source.send(Response(message.id, "", self._refusal_body(str(limit)), message.qos, (self.node_id, 0)))
+            source.send(ResponseFinal(message.id, message.qos))
             return
         destinations = self._routes.destinations(source, message.key, message.target)
         self._queries.ask(source, message, destinations, now)
@@ -282,8 +304,10 @@ class Space:
 
     def next_deadline(self) -> float | None:
         """When `on_deadline` has something to do."""
-        times = [time for time in (self._queries.next_deadline(), self._upstream.next_deadline()) if time is not None]
-        return min(times, default=None)
+        queries, upstream = self._queries.next_deadline(), self._upstream.next_deadline()
+        if queries is None or upstream is None:
+            return upstream if queries is None else queries
+        return min(queries, upstream)
 
     def on_deadline(self, now: float) -> None:
         """Stop waiting for those who were to answer by now."""
@@ -292,10 +316,13 @@ class Space:
             self._complete(asked)
 
 
+def _warn(what: str, count: int, source: Neighbour, limit: LimitReached) -> None:
+    """A refusal that the other node may not notice; for its first, second, fourth … time."""
+    if count & (count - 1) == 0:
+        _log.warning("%s refused: node=%s problem=%s refused=%d", what, NodeId(source.face.node_id), limit, count)
+
+
 def _effective(source: Neighbour, message: Interest) -> Interest:
     """The interest as it will be answered."""
     aggregate = message.aggregate and message.key is not None and source.region is not Region.PEERS
-    kinds = message.kinds
-    if message.mode is InterestMode.CURRENT:
-        kinds &= ~(Kinds.SUBSCRIBERS | Kinds.QUERYABLES)
-    return Interest(message.id, message.mode, kinds, message.key, aggregate)
+    return Interest(message.id, message.mode, message.kinds, message.key, aggregate)

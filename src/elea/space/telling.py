@@ -28,8 +28,8 @@ class Telling:
 
     # -- declarations change ---------------------------------------------------------------------------------
 
-    def spread(self, record: Record, source: Neighbour) -> None:
-        """A record has changed by a declaration or an undeclaration of `source`: tell whom it concerns."""
+    def spread(self, record: Record, source: Neighbour, *, grown: bool) -> None:
+        """A record has changed by a declaration (`grown`) or an undeclaration of `source`: tell whom it concerns."""
         for neighbour in self._neighbours:
             if neighbour.north:
                 self._refresh(neighbour, record, True)
@@ -40,10 +40,10 @@ class Telling:
                 self._refresh(neighbour, record, neighbour in asking)
                 asking.pop(neighbour, None)
         for neighbour in asking:
-            if record.heard_by(neighbour):
-                self._declare(neighbour, record, None)
-            else:
+            if not record.heard_by(neighbour):
                 self._bury(neighbour, record, source)
+            elif grown:  # one source fewer is no news to who was never told of the others, older than its question
+                self._declare(neighbour, record, None)
         for asked in matching:
             if asked.aggregates(record.entity):
                 self._sum_up(asked, record.entity, None)

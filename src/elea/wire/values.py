@@ -1,16 +1,17 @@
-"""What makes a named tuple a message value: equal only to its own kind."""
+"""`Message`: the base of message values, named tuples that equal only their own kind."""
 
 from __future__ import annotations
 
-from typing import TypeVar
+from collections import namedtuple
+from typing import TYPE_CHECKING, TypeVar
 
-__all__ = ["message"]
+__all__ = ["Message", "message"]
 
 C = TypeVar("C", bound=type)
 
 
 def message(cls: C) -> C:
-    """Class decorator: values compare equal only within their class.
+    """Class decorator of named tuples: values compare equal only within their class.
 
     Named tuples are immutable, printable, and three to five times cheaper to build than frozen dataclasses (140
     against 690 ns for six fields), but as tuples `AckNack(1, None)` would equal `Scout(1, None)`.
@@ -30,3 +31,25 @@ def _unequal(self: tuple[object, ...], other: object) -> bool:
 
 def _hash(self: tuple[object, ...]) -> int:
     return hash((type(self).__name__, tuple.__hash__(self)))
+
+
+# `class Push(Message)` is written as one writes a `typing.NamedTuple`, and type checkers take it for one. `typing`
+# itself would compile the annotation of every field: 100 against 40 µs a class, 4 ms of every program's start.
+if TYPE_CHECKING:
+    from typing import NamedTuple as Message
+else:
+
+    class _Kind(type):
+        """Makes the named tuple that a class statement describes."""
+
+        def __new__(cls, name, bases, body):
+            if not bases:
+                return super().__new__(cls, name, bases, body)
+            fields = body["__annotations__"]
+            defaults = [body[field] for field in fields if field in body]
+            made = message(namedtuple(name, fields, defaults=defaults, module=body["__module__"]))
+            made.__annotations__ = fields
+            return made
+
+    class Message(metaclass=_Kind):
+        """A message value."""

@@ -212,7 +212,7 @@ async def test_matching_and_neighbours_are_told(a: aio.Session, b: aio.Session) 
         await a.close()
         assert (await links.recv(timeout=5)).kind == aio.SampleKind.DELETE
     assert b.info.routers_zid() == []
-    assert b.info.dropped().keys() == {"full", "closed"} or b.info.dropped() == {}
+    assert b.info.dropped()["full"] == 0
 
 
 def test_a_put_that_would_wait_is_made_in_another_thread(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -61,7 +61,7 @@ def test_a_waiting_consumer_gets_what_comes() -> None:
     channel: Handler[int] = Handler()
     got: list[int] = []
     thread = started(lambda: got.extend(channel))
-    until(lambda: channel._takers == 1)
+    until(lambda: len(channel._takers) == 1)
 
     channel.push(1)
     channel.push_many([2, 3])
@@ -74,7 +74,7 @@ def test_a_waiting_consumer_gets_what_comes() -> None:
 def test_closing_wakes_every_waiting_consumer() -> None:
     channel: Handler[int] = Handler()
     threads = [started(lambda: list(channel)) for _ in range(3)]
-    until(lambda: channel._takers == 3)
+    until(lambda: len(channel._takers) == 3)
 
     channel.close()
 

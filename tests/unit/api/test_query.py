@@ -35,6 +35,9 @@ class Answers:
     def finish(self) -> None:
         self.finished += 1
 
+    def abandoned(self) -> None:
+        self.finished += 1
+
 
 def query(answers: Answers, key: str = "q/a", parameters: str = "") -> Query:
     return Query(KeyExpr(key), parameters, answers)

@@ -319,3 +319,39 @@ def test_confirmed_link_replaces_the_accepted_one() -> None:
 
     assert claims.confirm(C1, "ours") == "theirs"
     assert claims.holder(C1) == "ours"
+
+
+# -- nodes that come and go ---------------------------------------------------------------------------------------
+
+
+def test_nodes_that_left_are_forgotten_and_their_numbers_used_again() -> None:
+    gossip = make(A1)
+    gossip.joined(B1, Role.PEER)
+
+    for number in range(3 * module.MAX_NODES):
+        passing = number.to_bytes(4, "little") + b"\x01"
+        last = gossip.joined(passing, Role.PEER)
+        tell(gossip, passing, of(0, passing, 28045))
+        gossip.left(passing)
+
+    assert gossip.ignored == 0
+    assert {one.to for one in last} == {passing}
+    entries = last[0].states.entries
+    assert len(entries) <= module.SWEEP + 2
+    assert B1 in {entry.zid for entry in entries}
+    assert len({entry.psid for entry in entries}) == len(entries)
+    assert max(entry.psid for entry in entries) <= module.SWEEP + 1
+
+
+def test_node_that_a_neighbour_speaks_of_is_remembered() -> None:
+    gossip = make(A1)
+    gossip.joined(B1, Role.PEER)
+    tell(gossip, B1, of(0, B1, 28045), of(7, C1, 28046))
+
+    for number in range(3 * module.SWEEP):
+        passing = number.to_bytes(4, "little") + b"\x01"
+        gossip.joined(passing, Role.PEER)
+        gossip.left(passing)
+    _, candidates = tell(gossip, B1, of(7, None, 28047, sn=9, whatami=None))
+
+    assert candidates == [Candidate(C1, Role.PEER, (at(28047),))]

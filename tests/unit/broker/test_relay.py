@@ -47,7 +47,10 @@ def read_all(parts: list[bytes]) -> list[m.Push]:
 def test_rewritten_samples_keep_everything_but_their_name(run: list[tuple[m.Put | m.Del, int]], number: int) -> None:
     key = OutgoingKey("a/b", number)
 
-    found = read_all(key.rewrite([entry(body, qos) for body, qos in run]))
+    parts: list[bytes] = []
+    key.rewrite([entry(body, qos) for body, qos in run], parts)
+
+    found = read_all(parts)
 
     expr = m.WireExpr(number, True) if number else m.WireExpr(0, True, "a/b")
     assert [(p.wire_expr, p.body, 5 if p.qos is None else p.qos) for p in found] == [(expr, *each) for each in run]
@@ -57,7 +60,10 @@ def test_rewritten_samples_keep_everything_but_their_name(run: list[tuple[m.Put 
 def test_stamping_gives_puts_without_a_timestamp_one_in_order_and_leaves_the_rest(run: list[m.Put | m.Del]) -> None:
     clock = Hlc(OWN)
 
-    found = read_all(OutgoingKey("a/b", 7).stamp([entry(body, 5) for body in run], Stamper(clock), NOW))
+    parts: list[bytes] = []
+    OutgoingKey("a/b", 7).stamp([entry(body, 5) for body in run], parts, Stamper(clock), NOW)
+
+    found = read_all(parts)
 
     given_ones: list[int] = []
     for before, push in zip(run, found, strict=True):
@@ -79,7 +85,10 @@ def test_a_timestamp_too_far_ahead_is_replaced_and_counted() -> None:
     ahead = m.Put(b"x", timestamp=m.Timestamp(ntp64_from_ns(NOW + 600_000_000), b"\xc1"))
     near = m.Put(b"x", timestamp=m.Timestamp(ntp64_from_ns(NOW + 400_000_000), b"\xc1"))
 
-    found = read_all(OutgoingKey("a/b", 7).stamp([entry(ahead, 5), entry(near, 5)], stamper, NOW))
+    parts: list[bytes] = []
+    OutgoingKey("a/b", 7).stamp([entry(ahead, 5), entry(near, 5)], parts, stamper, NOW)
+
+    found = read_all(parts)
 
     assert [push.body.timestamp and push.body.timestamp.id for push in found] == [OWN.data, b"\xc1"]
     assert stamper.replaced == 1

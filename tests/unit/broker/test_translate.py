@@ -100,3 +100,25 @@ def test_a_key_that_is_none_is_refused() -> None:
 
 def test_what_is_no_business_of_the_space_says_nothing_to_it() -> None:
     assert from_wire(m.Oam(m.BodyForm.UnitForm, 9), Keys()) is None
+
+
+@pytest.mark.parametrize(
+    ("resource", "key", "numbered"),
+    [
+        ("a/b", "a/b/c", False),
+        ("a/b", "a/b/c/d", False),
+        ("a", "a/b/c", False),
+        ("a/b", "a/b", True),
+        ("a/b", "a/bb/c", True),
+        ("a/b", "a", True),
+    ],
+)
+def test_no_number_for_keys_below_a_resource_of_the_other_side(resource: str, key: str, numbered: bool) -> None:
+    keys = Keys()
+    assert keys.takes_number(key)
+
+    from_wire(m.Declare(m.DeclareKeyExpr(1, 0, resource)), keys)
+    assert keys.takes_number(key) is numbered
+
+    from_wire(m.Declare(m.UndeclareKeyExpr(1)), keys)
+    assert keys.takes_number(key)

@@ -200,3 +200,42 @@ def test_early_packets_are_shown_by_message() -> None:
 
     seen = talk.feed(0, bytes.fromhex("074b000301020c07"))
     assert [one.name for one in seen] == ["Pull", "Ping"]
+
+
+# -- the own node ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("protocol", ["tcp", "udp"])
+def test_trace_shows_what_its_own_node_says_and_hears(elea: Elea, protocol: str) -> None:
+    with Running("broker", "--json", "-l", f"{protocol}/127.0.0.1:0", "--no-multicast-scouting") as running:
+        locator = running.form()["locators"][0]
+        ran = elea("trace", "--json", "put", "home/1", "21.5", "-e", locator)
+
+        assert running.stop() == 0
+    assert (ran.status, ran.out) == (0, "put  home/1  4 B\n")
+    forms = [json.loads(line) for line in ran.err.splitlines()]
+    shown = [(form["message"], form["direction"]) for form in forms if "message" in form]
+    assert shown[:4] == [("INIT_SYN", "to"), ("INIT_ACK", "back"), ("OPEN_SYN", "to"), ("OPEN_ACK", "back")]
+    assert ("CLOSE", "to") in shown
+    put = next(form for form in forms if form.get("message") == "PUSH PUT")
+    assert (put["key"], put["direction"], put["connection"]) == ("home/1", "to", 1)
+    assert [form["event"] for form in forms if "event" in form] == ["connected", "ended"]
+
+
+def test_trace_of_a_broker_counts_its_clients(elea: Elea) -> None:
+    with Running("trace", "--no-keep-alive", "broker", "--json", "-l", "tcp/127.0.0.1:0") as broker:
+        locator = broker.form()["locators"][0]
+
+        assert elea("put", "home/1", "21.5", "-e", locator).status == 0
+
+        seen = [broker.error_line()]
+        while "CLOSE" not in seen[-1]:
+            seen.append(broker.error_line())
+    assert "accepted" in seen[0]
+    assert any("→" in line and "PUSH PUT" in line and "home/1" in line for line in seen)
+    assert any("←" in line and "INIT_ACK" in line for line in seen)
+
+
+def test_trace_refuses_what_is_no_verb(elea: Elea) -> None:
+    assert elea("trace", "shout").status == 2
+    assert elea("trace", "trace").status == 2

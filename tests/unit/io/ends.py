@@ -134,3 +134,10 @@ class Authority:
     @staticmethod
     def _call(words: str) -> None:
         subprocess.run(["openssl", *words.split()], check=True, capture_output=True)
+
+
+def bare(key: int, queue: list[bytes], queued: int) -> tuple[list[list[bytes]], int, int]:
+    """Everything that waits as one batch of nothing else."""
+    parts = queue[: len(queue) & ~1]
+    data = b"".join(parts)
+    return [[prefixed(data)]], len(parts), len(data)

@@ -28,7 +28,7 @@ from elea.io.errors import (
 from elea.io.locator import Locator
 from elea.io.reading import read_batches
 from elea.io.sending import Outbox
-from tests.unit.io.ends import accepting, in_thread, open_files, own_threads, pair, prefixed, until
+from tests.unit.io.ends import accepting, bare, in_thread, open_files, own_threads, pair, until
 
 HAS_IPV6 = socket.has_ipv6 and Path("/proc/net/if_inet6").exists()
 
@@ -284,9 +284,9 @@ def test_cycles_of_connecting_and_closing_leave_nothing_behind(kind: str, tmp_pa
     with accepting(locator) as side:
         for number in range(200):
             link = connect(side.locator)
-            outbox = Outbox(link, lambda key, parts, size: [prefixed(b"".join(parts))], room=1_000)
+            outbox = Outbox(link, bare, room=1_000)
             reader = in_thread(lambda link=link: read_batches(link, lambda _: None))  # type: ignore[misc]
-            outbox.put(0, (b"hello",), 5, False)
+            outbox.put(0, (b"hello", b""), 5, False)
             assert until(lambda number=number: len(side.links) == number + 1)  # type: ignore[misc]
             side.links[-1].close()
             outbox.close()
@@ -309,9 +309,9 @@ arrived = threading.Event()
 listener = listen("tcp/127.0.0.1:0", on_link=lambda link: (links.append(link), arrived.set()))
 listen("udp/127.0.0.1:0", on_link=links.append)
 link = connect(listener.locators()[0])
-outbox = Outbox(link, lambda key, parts, size: list(parts), room=10)
+outbox = Outbox(link, lambda key, queue, queued: ([queue[:2]], 2, 100_000), room=10)
 for _ in range(100):
-    outbox.put(0, (bytes(100_000),), 100_000, True)
+    outbox.put(0, (bytes(100_000), b""), 100_000, True)
 keeper = Keeper()
 keeper.every(0.001, lambda: None)
 arrived.wait(5)

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from typing import NoReturn
 
 import pytest
 
@@ -14,16 +15,21 @@ from elea.io.errors import REASON_UNRESPONSIVE, LinkClosed, LinkStalled
 from elea.io.link import Octets
 from elea.io.reading import read_batches
 from elea.io.sending import CONTROL_BATCHES, Outbox
-from tests.unit.io.ends import PATIENCE, in_thread, own_threads, pair, prefixed, repeat, until
+from tests.unit.io.ends import PATIENCE, bare, in_thread, own_threads, pair, prefixed, repeat, until
 
 ROOM = 1_000
 
 
-def framed(key: int, parts: list[bytes], size: int) -> list[bytes]:
+def framed(key: int, queue: list[bytes], queued: int) -> tuple[list[list[bytes]], int, int]:
     """Batches of at most ROOM octets, each beginning with its conduit."""
-    data = b"".join(parts)
-    assert len(data) == size
-    return [prefixed(bytes([key]) + data[at : at + ROOM]) for at in range(0, size, ROOM)]
+    count = size = 0
+    while count < len(queue):
+        more = len(queue[count]) + len(queue[count + 1])
+        if count and size + more > ROOM:
+            break
+        size, count = size + more, count + 2
+    data = b"".join(queue[:count])
+    return [[prefixed(bytes([key]) + data[at : at + ROOM])] for at in range(0, size, ROOM)], count, size
 
 
 class Valve:
@@ -161,7 +167,7 @@ def test_express_message_does_not_wait_for_others(valve: Valve, outbox: Outbox) 
 
     put(outbox, b"waits")
     assert valve.batches() == []
-    outbox.put_now(5, (b"express",), 7, False)
+    outbox.put_now(5, (b"express", b""), 7, False)
 
     assert valve.batches() == [b"\x05waitsexpress"]
 
@@ -287,19 +293,19 @@ def test_message_that_must_not_be_dropped_waits_for_room(valve: Valve, outbox: O
 
 
 def test_offer_never_waits(valve: Valve, outbox: Outbox) -> None:
-    while outbox.offer(5, (bytes(500),), 500, False):
+    while outbox.offer(5, (bytes(500), b""), 500, False):
         pass
 
     start = time.monotonic()
-    assert not outbox.offer(5, (b"x",), 1, True)
-    assert not outbox.offer(5, (b"x",), 1, False)
+    assert not outbox.offer(5, (b"x", b""), 1, True)
+    assert not outbox.offer(5, (b"x", b""), 1, False)
     assert time.monotonic() - start < 0.02
     assert (outbox.dropped["full"], outbox.refused, outbox.waited) == (1, 2, 0)
-    assert outbox.offer(4, (b"other conduit",), 13, True)
+    assert outbox.offer(4, (b"other conduit", b""), 13, True)
 
     outbox.close()
-    assert not outbox.offer(5, (b"x",), 1, False)
-    assert not outbox.offer(6, (b"x",), 1, False)
+    assert not outbox.offer(5, (b"x", b""), 1, False)
+    assert not outbox.offer(6, (b"x", b""), 1, False)
 
 
 def test_message_larger_than_the_bound_is_sent(valve: Valve, outbox: Outbox) -> None:
@@ -365,7 +371,7 @@ def test_broken_link_is_told_once_and_from_another_thread(valve: Valve) -> None:
 
 
 def test_fault_in_framing_ends_the_link(valve: Valve) -> None:
-    def faulty(key: int, parts: list[bytes], size: int) -> list[bytes]:
+    def faulty(key: int, queue: list[bytes], queued: int) -> NoReturn:
         raise RuntimeError("bug")
 
     outbox = Outbox(valve, faulty, room=ROOM)
@@ -383,7 +389,7 @@ def test_fault_in_framing_ends_the_link(valve: Valve) -> None:
 def test_fault_in_framing_ends_the_link_from_the_flusher_too(valve: Valve) -> None:
     told: list[LinkClosed] = []
 
-    def faulty(key: int, parts: list[bytes], size: int) -> list[bytes]:
+    def faulty(key: int, queue: list[bytes], queued: int) -> NoReturn:
         raise RuntimeError("bug")
 
     def listen(error: LinkClosed) -> None:
@@ -402,7 +408,7 @@ def test_fault_in_framing_ends_the_link_from_the_flusher_too(valve: Valve) -> No
 
 
 def test_interrupted_write_ends_the_link(valve: Valve) -> None:
-    def interrupted(key: int, parts: list[bytes], size: int) -> list[bytes]:
+    def interrupted(key: int, queue: list[bytes], queued: int) -> NoReturn:
         raise KeyboardInterrupt
 
     outbox = Outbox(valve, interrupted, room=ROOM)
@@ -434,7 +440,7 @@ def test_many_threads_lose_nothing_and_keep_their_order(threads: int) -> None:
     with pair("tcp/127.0.0.1:0") as (near, far):
         got: list[bytes] = []
         reader = in_thread(lambda: read_batches(far, got.append))
-        outbox = Outbox(near, lambda key, parts, size: [prefixed(b"".join(parts))], room=ROOM, queue_bytes=20_000)
+        outbox = Outbox(near, bare, room=ROOM, queue_bytes=20_000)
 
         def publish(who: int) -> None:
             for number in range(count):
@@ -459,7 +465,7 @@ def test_last_messages_of_a_burst_are_not_forgotten() -> None:
     with pair("tcp/127.0.0.1:0") as (near, far):
         got: list[bytes] = []
         reader = in_thread(lambda: read_batches(far, got.append))
-        outbox = Outbox(near, lambda key, parts, size: [prefixed(b"".join(parts))], room=ROOM)
+        outbox = Outbox(near, bare, room=ROOM)
 
         for burst in range(200):
             for _ in range(burst % 40):
@@ -498,7 +504,7 @@ def test_slow_reader_holds_back_or_drops_within_bounds(locator: str, tmp_path_fa
 
 def test_reader_thread_may_put_from_its_callback() -> None:
     with pair("tcp/127.0.0.1:0") as (near, far):
-        boxes = [Outbox(link, lambda key, parts, size: [prefixed(b"".join(parts))], room=0) for link in (near, far)]
+        boxes = [Outbox(link, bare, room=0) for link in (near, far)]
         count = [0]
         done = threading.Event()
 
@@ -508,7 +514,7 @@ def test_reader_thread_may_put_from_its_callback() -> None:
                 if count[0] >= 2_000:
                     done.set()
                 elif not done.is_set():
-                    outbox.put(0, (batch,), len(batch), False)
+                    outbox.put(0, (batch, b""), len(batch), False)
 
             return on_batch
 
@@ -516,7 +522,7 @@ def test_reader_thread_may_put_from_its_callback() -> None:
             in_thread(lambda link=link, box=box: read_batches(link, answer(box)))  # type: ignore[misc]
             for link, box in zip((near, far), boxes, strict=True)
         ]
-        boxes[0].put(0, (b"ball",), 4, False)
+        boxes[0].put(0, (b"ball", b""), 4, False)
 
         assert done.wait(PATIENCE)
         for box in boxes:

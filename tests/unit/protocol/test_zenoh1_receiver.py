@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.pushes import push_of
 
 from elea.model.errors import (
     DecodeError,
@@ -21,6 +22,7 @@ from elea.model.errors import (
 from elea.model.qos import Role
 from elea.protocol.zenoh1 import Agreement, Receiver
 from elea.protocol.zenoh1.reassembly import Reassembly
+from elea.protocol.zenoh1.sending import Sender
 from elea.wire.primitives import Unknown
 from elea.wire.zenoh1.batch import FIRST_NETWORK_ID, encode_batch
 from elea.wire.zenoh1.codec import read_network_message
@@ -42,6 +44,7 @@ from elea.wire.zenoh1.messages import (
     WireExpr,
 )
 from elea.wire.zenoh1.messages import Role as WireRole
+from elea.wire.zenoh1.samples import Pushed
 
 VECTORS = Path(__file__).parents[2] / "vectors" / "zenoh1"
 
@@ -76,6 +79,9 @@ class Collector:
         except IndexError:
             raise Truncated("zenoh1", len(buf)) from None
         return at
+
+    def sample(self, sample: Pushed, priority: int, reliable: bool) -> None:
+        self.taken.append((priority, reliable, push_of(sample)))
 
     def closed(self, reason: int, whole_session: bool) -> None:
         self.closes.append((reason, whole_session))
@@ -281,6 +287,48 @@ def test_fragments_become_their_message() -> None:
     assert (receiver.fragments, receiver.fragments_lost) == (4, 0)
 
 
+@pytest.mark.parametrize("settled", [False, True])
+def test_large_fragments_may_be_views_of_a_buffer_that_changes(settled: bool) -> None:
+    payload = bytes(n * 7 & 0xFF for n in range(150_000))
+    sent = Sender(replace(AGREEMENT, batch_size=60_000, own_sn=10), prefix=False).batches(
+        5, True, [b"\x1d\x07\x01" + b"\xf0\x93\x09", payload]
+    )
+    assert len(sent) == 3
+    receiver, sink = Receiver(AGREEMENT, 0.0), Collector()
+
+    buffer = bytearray(3 * 60_000)
+    for number, batch in enumerate(sent):
+        at = 0 if settled else number * 60_000
+        if settled:
+            receiver.settle()
+        buffer[at : at + len(batch)] = batch
+        receiver.receive(memoryview(buffer)[at : at + len(batch)], 0.0, sink)
+    buffer[:] = bytes(len(buffer))
+
+    ((_, _, message),) = sink.taken
+    assert isinstance(message, Push)
+    assert message.body == Put(payload)
+
+
+def test_a_view_that_is_no_fragment_is_taken_like_octets() -> None:
+    batch = encode_batch((frame(10, *range(1, 5)),))
+    receiver, sink = Receiver(AGREEMENT, 0.0), Collector()
+
+    receiver.receive(memoryview(batch), 0.0, sink)
+
+    assert scopes(sink) == [1, 2, 3, 4]
+
+
+def test_a_large_fragment_with_long_extensions_is_taken() -> None:
+    unknown = (Unknown(0x4E, bytes(200)),)
+    batch = encode_batch((Fragment(10, WHOLE, reliable=True, first=True, unknown=unknown),))
+    receiver, sink = Receiver(AGREEMENT, 0.0), Collector()
+
+    receiver.receive(memoryview(batch), 0.0, sink)
+
+    assert scopes(sink) == [7]
+
+
 def test_fragments_of_several_conduits_do_not_mix() -> None:
     _, sink = run(*(piece(10 + at, at, qos=priority) for at in range(3) for priority in range(8)))
 
@@ -358,7 +406,7 @@ def test_limit_holds_without_marks_too() -> None:
         )
     ]
 
-    assert found == [None, None, None, None, b"ghij"]
+    assert found == [None, None, None, None, [b"ghij"]]
     assert reassembly.lost == 3
 
 

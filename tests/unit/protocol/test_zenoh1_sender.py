@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.pushes import octets_of
 
 from elea.model.errors import LocalProtocolError
 from elea.model.qos import Role
 from elea.protocol.zenoh1 import Agreement, Receiver, Sender
 from elea.wire.zenoh1.batch import BatchStream, decode_batch
 from elea.wire.zenoh1.messages import Fragment, Frame
+from elea.wire.zenoh1.samples import Pushed
 
 VECTORS = Path(__file__).parents[2] / "vectors" / "zenoh1"
 
@@ -45,6 +47,9 @@ class Octets:
     def network(self, buf: bytes, at: int, priority: int, reliable: bool) -> int:
         self.runs.append(buf[at:])
         return len(buf)
+
+    def sample(self, sample: Pushed, priority: int, reliable: bool) -> None:
+        self.runs.append(octets_of(sample))
 
     def closed(self, reason: int, whole_session: bool) -> None:
         self.closes.append((reason, whole_session))
@@ -112,7 +117,7 @@ def test_compressed_batches_as_recorded() -> None:
         start = 7 if message.qos is not None else 5
         body = bytes.fromhex(record["decompressed_hex"])[start:]
         priority = 5 if message.qos is None else message.qos
-        sent.append(sender.frame(priority, message.reliable, [body, b""], len(body)))
+        sent += sender.batches(priority, message.reliable, [body, b""])
     sent.append(sender.close())
 
     plain = [Receiver(replace(AGREEMENT, compression=True), 0.0) for _ in range(2)]
@@ -134,9 +139,9 @@ def test_low_latency_batches_as_recorded() -> None:
         if "/open/" not in record["name"] and "close" not in record["name"]
     ]
 
-    (together,) = sender.batches(0, True, [part for each in expected for part in (each, b"")])
+    batches = sender.batches(0, True, [part for each in expected for part in (each, b"")])
 
-    assert stripped([together], 4) == expected
+    assert stripped(batches, 4) == expected
     assert sender.close().hex() == "020000000300"
     assert sender.keep_alive().hex() == "0100000004"
 
@@ -147,18 +152,18 @@ def test_low_latency_batches_as_recorded() -> None:
 def test_frames_carry_priority_unless_it_is_the_default() -> None:
     sender = Sender(AGREEMENT)
 
-    assert sender.frame(5, True, [b"\x1d", b"a"], 2).hex() == "070025b190f6361d61"
-    assert sender.frame(5, False, [b"\x1d", b"a"], 2).hex() == "070005b190f6361d61"
-    assert sender.frame(0, True, [b"\x1d", b"a"], 2).hex() == "0900a5b190f63631001d61"
-    assert sender.frame(5, True, [b"\x1d", b"a"], 2).hex() == "070025b290f6361d61"
+    assert sender.batches(5, True, [b"\x1d", b"a"])[0].hex() == "070025b190f6361d61"
+    assert sender.batches(5, False, [b"\x1d", b"a"])[0].hex() == "070005b190f6361d61"
+    assert sender.batches(0, True, [b"\x1d", b"a"])[0].hex() == "0900a5b190f63631001d61"
+    assert sender.batches(5, True, [b"\x1d", b"a"])[0].hex() == "070025b290f6361d61"
 
 
 def test_without_qos_all_priorities_share_their_numbers() -> None:
     sender = Sender(PLAIN)
 
-    assert sender.frame(0, True, [b"\x1d", b""], 1).hex() == "030025001d"
-    assert sender.frame(7, True, [b"\x1d", b""], 1).hex() == "030025011d"
-    assert sender.frame(7, False, [b"\x1d", b""], 1).hex() == "030005001d"
+    assert sender.batches(0, True, [b"\x1d", b""])[0].hex() == "030025001d"
+    assert sender.batches(7, True, [b"\x1d", b""])[0].hex() == "030025011d"
+    assert sender.batches(7, False, [b"\x1d", b""])[0].hex() == "030005001d"
 
 
 @pytest.mark.parametrize(
@@ -175,28 +180,42 @@ def test_without_qos_all_priorities_share_their_numbers() -> None:
 def test_numbers_wrap_at_the_mask(mask: int, start: int, numbers: list[str]) -> None:
     sender = Sender(replace(PLAIN, sn_mask=mask, own_sn=start), prefix=False)
 
-    assert [sender.frame(5, True, [b"\x1d", b""], 1).hex() for _ in range(3)] == [f"25{sn}1d" for sn in numbers]
+    assert [sender.batches(5, True, [b"\x1d", b""])[0].hex() for _ in range(3)] == [f"25{sn}1d" for sn in numbers]
 
 
-def test_scatter_is_frame_not_joined() -> None:
-    one, other = Sender(AGREEMENT), Sender(AGREEMENT)
-    parts = [b"\x1d", b"abc"]
+@pytest.mark.parametrize("size", [5_000, 60_000, 200_000])
+def test_large_payloads_are_left_to_a_scatter_write(size: int) -> None:
+    agreement = replace(AGREEMENT, batch_size=65_000)
+    queue, payload = [b"\x1d", pattern(size)], pattern(size)
 
-    pieces = one.scatter(3, True, parts, 4)
+    batches, count, octets = Sender(agreement).take(5 << 1 | 1, queue, 1 + size)
 
-    assert pieces[1:] == parts
-    assert b"".join(pieces) == other.frame(3, True, parts, 4)
-    assert parts == [b"\x1d", b"abc"]
+    assert (count, octets) == (2, 1 + size)
+    assert all(len(batch) >= 2 for batch in batches)
+    assert list(map(b"".join, batches)) == Sender(agreement).batches(5, True, [b"\x1d", payload])
+    assert queue == [b"\x1d", payload]
 
 
-def test_more_than_fits_is_our_own_mistake() -> None:
-    sender = Sender(AGREEMENT)
+def test_datagrams_are_one_piece() -> None:
+    batches, _, _ = Sender(replace(AGREEMENT, batch_size=9_000), prefix=False).take(11, [b"\x1d", bytes(8_000)], 8_001)
 
-    sender.frame(0, True, [b"", bytes(sender.room)], sender.room)
+    assert [len(batch) for batch in batches] == [1]
+
+
+@pytest.mark.parametrize("compression", [False, True])
+def test_a_wrong_word_about_the_queue_makes_no_wrong_batch(compression: bool) -> None:
+    agreement = replace(AGREEMENT, compression=compression)
+    queue = [b"\x1d", bytes(10), b"\x1d", pattern(400), b"\x1d", pattern(300)]
+
+    batches, count, size = Sender(agreement).take(11, queue, 33)
+
+    assert (count, size) == (4, 412)
+    assert list(map(b"".join, batches)) == Sender(agreement).batches(5, True, queue[:4])
+
+
+def test_half_a_message_is_our_own_mistake() -> None:
     with pytest.raises(LocalProtocolError):
-        sender.frame(0, True, [b"", bytes(sender.room + 1)], sender.room + 1)
-    with pytest.raises(LocalProtocolError):
-        sender.batches(5, True, [b"\x1d"])
+        Sender(AGREEMENT).batches(5, True, [b"\x1d"])
 
 
 def test_nothing_to_send_makes_no_batch() -> None:
@@ -326,8 +345,6 @@ def test_low_latency_counts_what_it_cannot_send() -> None:
     assert sender.room == 0
     assert sender.abandon(5, True) is None
     assert sender.batches(5, True, [b"\x1d", bytes(600)]) == []
-    with pytest.raises(LocalProtocolError):
-        sender.frame(5, True, [b"\x1d", b""], 1)
 
 
 def test_low_latency_datagrams_hold_one_message_each() -> None:

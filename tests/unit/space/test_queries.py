@@ -36,6 +36,15 @@ def test_query_without_destination_is_final_at_once(asker: FakeFace) -> None:
     assert asker.heard() == [ResponseFinal(5, 5), ResponseFinal(6)]
 
 
+def test_answers_of_a_face_that_is_gone_are_counted(node: Node, asker: FakeFace) -> None:
+    node.space.remove_face(asker, 0.0)
+
+    node.space.answer(asker, Response(1, "q", "late"))
+    node.space.answer(asker, ResponseFinal(1))
+
+    assert (node.space.ignored.unknown_face, node.space.ignored.unknown_query) == (2, 0)
+
+
 def test_query_gets_an_id_of_each_link_and_answers_come_back(node: Node, asker: FakeFace) -> None:
     one, two = node.client("one"), node.client("two")
     for face in (one, two):

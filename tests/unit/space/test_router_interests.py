@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from elea.model.qos import Role
-from elea.space.face import Declare, Final, Interest, Kinds, Undeclare
+from elea.space.face import Declare, Entity, Final, Interest, Kinds, Undeclare
 from tests.unit.space.fakes import BOTH, CURRENT, FUTURE, QBL, SUB, TOK, FakeFace, Node, Q, S, T
 
 
@@ -66,7 +66,19 @@ def test_future_gets_final_at_once_then_updates(one: FakeFace, two: FakeFace) ->
     assert one.heard() == [Declare(SUB, 1, "new")]
 
 
-@pytest.mark.parametrize("kinds", [S, Q, S | Q])
+@pytest.mark.parametrize("entity", [SUB, QBL, TOK])
+def test_future_is_not_told_that_one_of_two_older_sources_left(node: Node, two: FakeFace, entity: Entity) -> None:
+    asker, other = node.client("asker"), node.client("other")
+    first = two.declares(entity, "a")
+    other.declares(entity, "a")
+    asker.asks(3, FUTURE, S | Q | T)
+
+    two.undeclares(entity, first)
+
+    assert asker.heard() == []
+
+
+@pytest.mark.parametrize("kinds", [S, Q, S | Q, S | T, Q | T, S | Q | T, Kinds.KEYEXPRS, Kinds(0)])
 def test_current_is_for_tokens_only(node: Node, one: FakeFace, two: FakeFace, kinds: Kinds) -> None:
     two.declares(SUB, "a")
 
@@ -77,7 +89,7 @@ def test_current_is_for_tokens_only(node: Node, one: FakeFace, two: FakeFace, ki
 def test_current_answers_have_id_0_and_nothing_follows(one: FakeFace, two: FakeFace) -> None:
     token = two.declares(TOK, "a")
 
-    assert one.asks(4, CURRENT, S | T, "*") == [Declare(TOK, 0, "a", interest_id=4), Final(4)]
+    assert one.asks(4, CURRENT, T | Kinds.KEYEXPRS, "*") == [Declare(TOK, 0, "a", interest_id=4), Final(4)]
     two.undeclares(TOK, token)
     two.declares(TOK, "b")
     assert one.heard() == []

@@ -58,6 +58,11 @@ class Initiator(Handshake):
         super().__init__(offer, now, timeout, State.IDLE)
         self._ack: Init  # from AWAIT_OPEN_ACK on
 
+    @property
+    def peer_id(self) -> bytes:
+        """Whom we have reached, as INIT_ACK says; to be asked from AWAIT_OPEN_ACK on."""
+        return NodeId(self._ack.zid).data
+
     def start(self) -> None:
         """Say INIT_SYN."""
         self._move(Input.START)

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final, TypeAlias
+
 from elea.model.limits import MAX_MESSAGE
 
-__all__ = ["Reassembly"]
+__all__ = ["Chunk", "Reassembly"]
+
+Chunk: TypeAlias = bytes | bytearray | memoryview
+
+LARGE: Final = 4096
 
 
 class Reassembly:
@@ -19,14 +25,17 @@ class Reassembly:
         self._mask = mask
         self._marked = marked
         self._limit = limit
-        # Octets and not a list of chunks: a list would let a peer that sends empty fragments take memory for ever.
-        self._buffer = bytearray()
+        self._chunks: list[Chunk] = []
+        self._size = 0
         self._held = 0
         self._next: int | None = None
         self._skipping = False
 
-    def add(self, sn: int, chunk: bytes, *, more: bool, first: bool, drop: bool) -> bytes | None:
-        """Take the next fragment; returns the message it completes."""
+    def add(self, sn: int, chunk: bytes | memoryview, *, more: bool, first: bool, drop: bool) -> list[Chunk] | None:
+        """Take the next fragment; returns the chunks of the message it completes, at least one.
+
+        A view is kept as it is until `settle` is called, so that a large payload is copied once, out of the chunks.
+        """
         if drop:
             self._abandon()
             self.lost += 1
@@ -40,27 +49,42 @@ class Reassembly:
         elif sn != self._next:
             self._pass_over(more)
             return None
-        if len(self._buffer) + len(chunk) > self._limit:
+        if self._size + len(chunk) > self._limit:
             self._pass_over(more)
             return None
         return self._append(sn, chunk, more)
 
-    def _append(self, sn: int, chunk: bytes, more: bool) -> bytes | None:
+    def settle(self) -> None:
+        """Copy what is a view: its octets are about to change."""
+        self._chunks = [bytes(chunk) if isinstance(chunk, memoryview) else chunk for chunk in self._chunks]
+
+    def _append(self, sn: int, chunk: bytes | memoryview, more: bool) -> list[Chunk] | None:
         self._skipping = False
-        self._buffer += chunk
+        self._size += len(chunk)
+        self._keep(chunk)
         if more:
             self._held += 1
             self._next = sn + 1 & self._mask
             return None
-        whole = bytes(self._buffer)
+        whole = self._chunks
         self._held = 0
         self._abandon()
         return whole
 
+    def _keep(self, chunk: bytes | memoryview) -> None:
+        """Large chunks as they are, small ones together: a million of one octet must not cost a million objects."""
+        if len(chunk) >= LARGE:
+            self._chunks.append(chunk)
+        elif self._chunks and isinstance(last := self._chunks[-1], bytearray):
+            last += chunk
+        else:
+            self._chunks.append(bytearray(chunk))
+
     def _abandon(self) -> None:
         self.lost += self._held
         self._held = 0
-        self._buffer = bytearray()
+        self._chunks = []
+        self._size = 0
         self._next = None
 
     def _pass_over(self, more: bool) -> None:

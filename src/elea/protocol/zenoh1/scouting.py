@@ -7,12 +7,12 @@ read is counted and passed over: anyone may write to the group. Spec: zenoh-1 §
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
 from elea.model.errors import DecodeError
 from elea.model.node_id import NodeId
 from elea.model.qos import Role
+from elea.model.values import value_class
 from elea.protocol.zenoh1.terms import VERSION
 from elea.wire.zenoh1 import messages
 from elea.wire.zenoh1.codec import read_scouting_message, write_scouting_message
@@ -26,7 +26,7 @@ FIRST_PERIOD: Final = 1.0
 LONGEST_PERIOD: Final = 8.0
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Found:
     """A node that answered; without locators it is to be reached where the answer came from."""
 

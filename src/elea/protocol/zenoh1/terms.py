@@ -6,7 +6,6 @@ Spec: zenoh-1 §4.1-4.3, §5.2-5.5.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
@@ -14,6 +13,7 @@ from elea.model.errors import RuleBroken
 from elea.model.limits import MAX_BATCH
 from elea.model.node_id import NodeId
 from elea.model.qos import Role
+from elea.model.values import value_class
 from elea.protocol.zenoh1.sn import SN_MASKS, initial_sn
 from elea.wire.zenoh1 import messages
 from elea.wire.zenoh1.messages import Init, Open, Sizes
@@ -78,7 +78,7 @@ class CloseReason(IntEnum):
         return f"{name} (reason {reason})"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Offer:
     """What this node wants of a session; `batch_size` already takes the link's own limit into account.
 
@@ -123,7 +123,7 @@ class Offer:
         return REQUEST_ID_CODE << 2 | self.sn_code
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Agreement:
     """What both nodes will do in the session; leases are in seconds."""
 

@@ -17,6 +17,7 @@ from elea.wire.primitives import Unknown, long_z, read_extension
 from elea.wire.zenoh1.batch import FIRST_NETWORK_ID, decompress
 from elea.wire.zenoh1.codec import DIALECT, read_network_message, read_transport_message
 from elea.wire.zenoh1.messages import Close, Fragment, KeepAlive
+from elea.wire.zenoh1.samples import Pushed, read_large_push
 
 __all__ = ["CONDUITS", "DEFAULT_PRIORITY", "Receiver", "Sink"]
 
@@ -29,6 +30,10 @@ ID: Final = 0x1F
 CLOSE: Final = 0x03
 KEEP_ALIVE: Final = 0x04
 FRAME: Final = 0x05
+FRAGMENT: Final = 0x06
+HEAD: Final = 64
+"""Octets in which the head of a FRAGMENT ends, if no extension is longer than any we know."""
+
 EXTENDED: Final = 0x80
 EXT_QOS: Final = 0x31
 
@@ -42,6 +47,10 @@ class Sink(Protocol):
         Raises:
             DecodeError: one of them cannot be read, running off the end of `buf` included.
         """
+        ...
+
+    def sample(self, sample: Pushed, priority: int, reliable: bool) -> None:
+        """Take a sample that came in fragments."""
         ...
 
     def closed(self, reason: int, whole_session: bool) -> None:
@@ -111,8 +120,15 @@ class Receiver:
         """Fragments whose message never became whole."""
         return sum(each.lost for each in self._reassemblies.values())
 
-    def receive(self, batch: bytes, now: float, sink: Sink) -> None:
+    def settle(self) -> None:
+        """Copy what is still part of a view that was received."""
+        for reassembly in self._reassemblies.values():
+            reassembly.settle()
+
+    def receive(self, batch: bytes | memoryview, now: float, sink: Sink) -> None:
         """Take one batch. What follows a CLOSE is passed over.
+
+        Parts of a view may be kept until `settle` is called, which must be done before its octets change.
 
         Raises:
             DecodeError: the batch cannot be read.
@@ -123,11 +139,19 @@ class Receiver:
         self.last_heard = now
         self.batches += 1
         self.octets += len(batch)
+        if isinstance(batch, memoryview):
+            if batch[0] & ID == FRAGMENT and not self._lowlatency and not self._compression:
+                self._large_fragment(batch, sink)
+                return
+            batch = bytes(batch)
         if self._lowlatency:
             self._receive_bare(batch, sink)
             return
         if self._compression:
             batch = decompress(batch)
+        self._receive_plain(batch, sink)
+
+    def _receive_plain(self, batch: bytes, sink: Sink) -> None:
         at = 0
         size = len(batch)
         while at < size:
@@ -192,7 +216,19 @@ class Receiver:
             self.ignored += 1
         return end
 
-    def _fragment(self, message: Fragment, sink: Sink) -> None:
+    def _large_fragment(self, batch: memoryview, sink: Sink) -> None:
+        """A batch of one FRAGMENT, whose chunk is not copied yet."""
+        head = bytes(batch[:HEAD])
+        try:
+            message, _ = read_transport_message(head, 0)
+        except (IndexError, Truncated):
+            self._receive_plain(bytes(batch), sink)  # it has long extensions
+            return
+        assert isinstance(message, Fragment)
+        at = HEAD - len(message.chunk)
+        self._fragment(message, sink, batch[at:])
+
+    def _fragment(self, message: Fragment, sink: Sink, view: memoryview | None = None) -> None:
         sn, chunk, reliable, more, qos, first, drop, _ = message
         priority = DEFAULT_PRIORITY if qos is None else qos & 7
         if not self._is_next(sn, priority, reliable):
@@ -203,9 +239,16 @@ class Receiver:
         if reassembly is None:
             reassembly = Reassembly(mask=self._mask, marked=self._marked, limit=self._max_message)
             self._reassemblies[conduit] = reassembly
-        whole = reassembly.add(sn, chunk, more=more, first=first, drop=drop)
+        chunks = reassembly.add(sn, chunk if view is None else view, more=more, first=first, drop=drop)
+        if chunks is None:
+            return
+        sample = read_large_push(chunks)
+        if sample is not None:
+            sink.sample(sample, priority, reliable)
+            return
+        whole = b"".join(chunks)
         # Spec: the reference ignores what follows the one message; a sink may take it, as it would in a FRAME.
-        if whole is not None and (not whole or sink.network(whole, 0, priority, reliable) == 0):
+        if not whole or sink.network(whole, 0, priority, reliable) == 0:
             raise Malformed(DIALECT, 0, "fragments that are no network message")
 
     def _receive_bare(self, batch: bytes, sink: Sink) -> None:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import NamedTuple
 
 from elea.wire.markers import Conduit
-from elea.wire.values import message
+from elea.wire.values import Message
 
 __all__ = [
     "Accept",
@@ -95,27 +94,23 @@ class SubscriptionModeId(IntEnum):
     PeriodicPullModeId = 4
 
 
-@message
-class Property(NamedTuple):
+class Property(Message):
     id: int
     value: bytes
 
 
-@message
-class Scout(NamedTuple):
+class Scout(Message):
     mask: int
     properties: tuple[Property, ...] | None = None
 
 
-@message
-class Hello(NamedTuple):
+class Hello(Message):
     mask: int
     locators: tuple[bytes, ...]
     properties: tuple[Property, ...] | None = None
 
 
-@message
-class Open(NamedTuple):
+class Open(Message):
     version: int
     pid: bytes
     lease: int
@@ -123,130 +118,110 @@ class Open(NamedTuple):
     properties: tuple[Property, ...] | None = None
 
 
-@message
-class Accept(NamedTuple):
+class Accept(Message):
     openPid: bytes
     acceptPid: bytes
     lease: int
     properties: tuple[Property, ...] | None = None
 
 
-@message
-class Close(NamedTuple):
+class Close(Message):
     pid: bytes
     reason: int
 
 
-@message
-class KeepAlive(NamedTuple):
+class KeepAlive(Message):
     pid: bytes
 
 
-@message
-class Declare(NamedTuple):
+class Declare(Message):
     sn: int
     declarations: tuple[Declaration, ...]
     sync: bool = False
     committed: bool = False
 
 
-@message
-class ResourceDecl(NamedTuple):
+class ResourceDecl(Message):
     rid: int
     resource: bytes
     properties: tuple[Property, ...] | None = None
 
 
-@message
-class PublisherDecl(NamedTuple):
+class PublisherDecl(Message):
     id: int
     properties: tuple[Property, ...] | None = None
 
 
-@message
-class SubscriberDeclParams(NamedTuple):
+class SubscriberDeclParams(Message):
     temporalOrigin: int
     period: int
     duration: int
 
 
-@message
-class SubscriberDecl(NamedTuple):
+class SubscriberDecl(Message):
     id: int
     mode: SubscriptionModeId
     params: SubscriberDeclParams | None = None
     properties: tuple[Property, ...] | None = None
 
 
-@message
-class SelectionDecl(NamedTuple):
+class SelectionDecl(Message):
     sid: int
     query: bytes
     global_: bool = False
     properties: tuple[Property, ...] | None = None
 
 
-@message
-class BindingDecl(NamedTuple):
+class BindingDecl(Message):
     oldId: int
     newId: int
     global_: bool = False
 
 
-@message
-class CommitDecl(NamedTuple):
+class CommitDecl(Message):
     commitId: int
 
 
-@message
-class ResultDecl(NamedTuple):
+class ResultDecl(Message):
     commitId: int
     status: int
     id: int | None = None
 
 
-@message
-class ForgetResourceDecl(NamedTuple):
+class ForgetResourceDecl(Message):
     rid: int
 
 
-@message
-class ForgetPublisherDecl(NamedTuple):
+class ForgetPublisherDecl(Message):
     id: int
 
 
-@message
-class ForgetSubscriberDecl(NamedTuple):
+class ForgetSubscriberDecl(Message):
     id: int
 
 
-@message
-class ForgetSelectionDecl(NamedTuple):
+class ForgetSelectionDecl(Message):
     sid: int
 
 
-@message
-class Frag(NamedTuple):
+class Frag(Message):
     snBase: int
     n: int | None = None
 
 
-@message
-class Synch(NamedTuple):
+class Synch(Message):
     sn: int
     reliable: bool = False
     sync: bool = False
     count: int | None = None  # type: ignore[assignment]
 
 
-@message
-class AckNack(NamedTuple):
+class AckNack(Message):
     sn: int
     mask: int | None = None
 
 
-@message
-class WriteData(NamedTuple):
+class WriteData(Message):
     sn: int
     resource: bytes
     payload: bytes
@@ -254,8 +229,7 @@ class WriteData(NamedTuple):
     sync: bool = False
 
 
-@message
-class StreamData(NamedTuple):
+class StreamData(Message):
     sn: int
     id: int
     payload: bytes
@@ -264,14 +238,12 @@ class StreamData(NamedTuple):
     prid: int | None = None
 
 
-@message
-class BatchedDataPayload(NamedTuple):
+class BatchedDataPayload(Message):
     prid: int
     payload: bytes
 
 
-@message
-class BatchedData(NamedTuple):
+class BatchedData(Message):
     sn: int
     id: int
     payload: tuple[bytes, ...] | tuple[BatchedDataPayload, ...]
@@ -280,8 +252,7 @@ class BatchedData(NamedTuple):
     hasPrid: bool = False
 
 
-@message
-class Pull(NamedTuple):
+class Pull(Message):
     sn: int
     id: int
     pullId: int
@@ -289,13 +260,11 @@ class Pull(NamedTuple):
     maxSamples: int | None = None
 
 
-@message
-class Ping(NamedTuple):
+class Ping(Message):
     hash: int
 
 
-@message
-class Pong(NamedTuple):
+class Pong(Message):
     hash: int
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import NamedTuple
 
 from elea.wire.primitives import Unknown
-from elea.wire.values import message
+from elea.wire.values import Message
 
 __all__ = [
     "Auth",
@@ -155,35 +154,30 @@ class Consolidation(IntEnum):
     latest = 3
 
 
-@message
-class Timestamp(NamedTuple):
+class Timestamp(Message):
     ntp64: int
     id: bytes
 
 
-@message
-class Encoding(NamedTuple):
+class Encoding(Message):
     id: int
     schema: bytes | None = None
 
 
-@message
-class WireExpr(NamedTuple):
+class WireExpr(Message):
     scope: int
     sender: bool = False
     suffix: str | None = None
 
 
-@message
-class Scout(NamedTuple):
+class Scout(Message):
     version: int
     what: int
     zid: bytes | None = None
     unknown: tuple[Unknown, ...] = ()
 
 
-@message
-class Hello(NamedTuple):
+class Hello(Message):
     version: int
     whatami: Role
     zid: bytes
@@ -191,14 +185,12 @@ class Hello(NamedTuple):
     unknown: tuple[Unknown, ...] = ()
 
 
-@message
-class Sizes(NamedTuple):
+class Sizes(Message):
     resolution: int
     batch_size: int
 
 
-@message
-class Auth(NamedTuple):
+class Auth(Message):
     pubkey_done: bool = False
     pubkey: bytes | None = None
     usrpwd: bool = False
@@ -207,15 +199,13 @@ class Auth(NamedTuple):
     unknown: tuple[Unknown, ...] = ()
 
 
-@message
-class UserProof(NamedTuple):
+class UserProof(Message):
     user: bytes
     hmac: bytes
     left: bytes
 
 
-@message
-class Init(NamedTuple):
+class Init(Message):
     version: int
     whatami: Role
     zid: bytes
@@ -234,8 +224,7 @@ class Init(NamedTuple):
     unknown: tuple[Unknown, ...] = ()
 
 
-@message
-class Open(NamedTuple):
+class Open(Message):
     lease: int
     initial_sn: int
     ack: bool = False
@@ -252,20 +241,17 @@ class Open(NamedTuple):
     unknown: tuple[Unknown, ...] = ()
 
 
-@message
-class Close(NamedTuple):
+class Close(Message):
     reason: int
     session: bool = False
     unknown: tuple[Unknown, ...] = ()
 
 
-@message
-class KeepAlive(NamedTuple):
+class KeepAlive(Message):
     unknown: tuple[Unknown, ...] = ()
 
 
-@message
-class Frame(NamedTuple):
+class Frame(Message):
     sn: int
     messages: tuple[NetworkMessage, ...]
     reliable: bool = False
@@ -273,8 +259,7 @@ class Frame(NamedTuple):
     unknown: tuple[Unknown, ...] = ()
 
 
-@message
-class Fragment(NamedTuple):
+class Fragment(Message):
     sn: int
     chunk: bytes
     reliable: bool = False
@@ -285,8 +270,7 @@ class Fragment(NamedTuple):
     unknown: tuple[Unknown, ...] = ()
 
 
-@message
-class Join(NamedTuple):
+class Join(Message):
     version: int
     whatami: Role
     zid: bytes
@@ -300,19 +284,16 @@ class Join(NamedTuple):
     unknown: tuple[Unknown, ...] = ()
 
 
-@message
-class NextSn(NamedTuple):
+class NextSn(Message):
     reliable: int
     best_effort: int
 
 
-@message
-class PriorityNextSn(NamedTuple):
+class PriorityNextSn(Message):
     priorities: tuple[NextSn, ...]
 
 
-@message
-class TransportOam(NamedTuple):
+class TransportOam(Message):
     enc: BodyForm
     id: int
     qos: int | None = None
@@ -320,8 +301,7 @@ class TransportOam(NamedTuple):
     body: int | bytes | None = None
 
 
-@message
-class Push(NamedTuple):
+class Push(Message):
     wire_expr: WireExpr
     body: PushBody
     qos: int | None = None
@@ -331,8 +311,7 @@ class Push(NamedTuple):
     unknown: tuple[Unknown, ...] = ()
 
 
-@message
-class Request(NamedTuple):
+class Request(Message):
     id: int
     wire_expr: WireExpr
     body: RequestBody
@@ -346,8 +325,7 @@ class Request(NamedTuple):
     unknown: tuple[Unknown, ...] = ()
 
 
-@message
-class Response(NamedTuple):
+class Response(Message):
     id: int
     wire_expr: WireExpr
     body: ResponseBody
@@ -358,16 +336,14 @@ class Response(NamedTuple):
     unknown: tuple[Unknown, ...] = ()
 
 
-@message
-class ResponseFinal(NamedTuple):
+class ResponseFinal(Message):
     id: int
     qos: int | None = None
     timestamp: Timestamp | None = None
     unknown: tuple[Unknown, ...] = ()
 
 
-@message
-class Oam(NamedTuple):
+class Oam(Message):
     enc: BodyForm
     id: int
     qos: int | None = None
@@ -376,31 +352,26 @@ class Oam(NamedTuple):
     body: int | bytes | None = None
 
 
-@message
-class EntityId(NamedTuple):
+class EntityId(Message):
     zid: bytes
     eid: int
 
 
-@message
-class TsStack(NamedTuple):
+class TsStack(Message):
     conf: int
     stack: tuple[TsEntry, ...]
 
 
-@message
-class TsEntry(NamedTuple):
+class TsEntry(Message):
     flags: int
     ts: bytes
 
 
-@message
-class LinkStates(NamedTuple):
+class LinkStates(Message):
     entries: tuple[LinkState, ...]
 
 
-@message
-class LinkState(NamedTuple):
+class LinkState(Message):
     spare: int
     psid: int
     sn: int
@@ -412,8 +383,7 @@ class LinkState(NamedTuple):
     weights: tuple[int, ...] | None = None
 
 
-@message
-class Declare(NamedTuple):
+class Declare(Message):
     body: Declaration
     interest_id: int | None = None
     qos: int | None = None
@@ -422,77 +392,66 @@ class Declare(NamedTuple):
     unknown: tuple[Unknown, ...] = ()
 
 
-@message
-class DeclareKeyExpr(NamedTuple):
+class DeclareKeyExpr(Message):
     id: int
     scope: int
     suffix: str | None = None
     unknown: tuple[Unknown, ...] = ()
 
 
-@message
-class UndeclareKeyExpr(NamedTuple):
+class UndeclareKeyExpr(Message):
     id: int
     unknown: tuple[Unknown, ...] = ()
 
 
-@message
-class DeclareSubscriber(NamedTuple):
+class DeclareSubscriber(Message):
     id: int
     wire_expr: WireExpr
     unknown: tuple[Unknown, ...] = ()
 
 
-@message
-class DeclareToken(NamedTuple):
+class DeclareToken(Message):
     id: int
     wire_expr: WireExpr
     unknown: tuple[Unknown, ...] = ()
 
 
-@message
-class DeclareQueryable(NamedTuple):
+class DeclareQueryable(Message):
     id: int
     wire_expr: WireExpr
     info: int | None = None
     unknown: tuple[Unknown, ...] = ()
 
 
-@message
-class UndeclareSubscriber(NamedTuple):
+class UndeclareSubscriber(Message):
     id: int
     wire_expr: LooseWireExpr | None = None
     unknown: tuple[Unknown, ...] = ()
 
 
-@message
-class UndeclareQueryable(NamedTuple):
+class UndeclareQueryable(Message):
     id: int
     wire_expr: LooseWireExpr | None = None
     unknown: tuple[Unknown, ...] = ()
 
 
-@message
-class UndeclareToken(NamedTuple):
+class UndeclareToken(Message):
     id: int
     wire_expr: LooseWireExpr | None = None
     unknown: tuple[Unknown, ...] = ()
 
 
-@message
-class LooseWireExpr(NamedTuple):
+class LooseWireExpr(Message):
     scope: int
     sender: bool = False
     suffix: str | None = None
 
 
-@message
-class DeclareFinal(NamedTuple):
+class DeclareFinal(Message):
     unknown: tuple[Unknown, ...] = ()
 
 
-@message
-class Interest(NamedTuple):
+class Interest(Message):
     mode: InterestMode
     id: int
     options: InterestOptions | None = None
@@ -502,15 +461,13 @@ class Interest(NamedTuple):
     unknown: tuple[Unknown, ...] = ()
 
 
-@message
-class InterestOptions(NamedTuple):
+class InterestOptions(Message):
     kinds: int
     aggregate: bool = False
     wire_expr: WireExpr | None = None
 
 
-@message
-class Put(NamedTuple):
+class Put(Message):
     payload: bytes
     timestamp: Timestamp | None = None
     encoding: Encoding | None = None
@@ -520,16 +477,14 @@ class Put(NamedTuple):
     unknown: tuple[Unknown, ...] = ()
 
 
-@message
-class Del(NamedTuple):
+class Del(Message):
     timestamp: Timestamp | None = None
     source_info: SourceInfo | None = None
     attachment: bytes | None = None
     unknown: tuple[Unknown, ...] = ()
 
 
-@message
-class Query(NamedTuple):
+class Query(Message):
     consolidation: Consolidation | None = None
     parameters: str | None = None
     source_info: SourceInfo | None = None
@@ -538,15 +493,13 @@ class Query(NamedTuple):
     unknown: tuple[Unknown, ...] = ()
 
 
-@message
-class Reply(NamedTuple):
+class Reply(Message):
     body: PushBody
     consolidation: Consolidation | None = None
     unknown: tuple[Unknown, ...] = ()
 
 
-@message
-class Err(NamedTuple):
+class Err(Message):
     payload: bytes
     encoding: Encoding | None = None
     source_info: SourceInfo | None = None
@@ -554,15 +507,13 @@ class Err(NamedTuple):
     unknown: tuple[Unknown, ...] = ()
 
 
-@message
-class SourceInfo(NamedTuple):
+class SourceInfo(Message):
     zid: bytes
     eid: int
     sn: int
 
 
-@message
-class Value(NamedTuple):
+class Value(Message):
     encoding: Encoding
     payload: bytes
 

@@ -7,14 +7,24 @@ is left to the generated codec, which is also the oracle these functions are tes
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
-from elea.model.errors import ConstraintViolated, Malformed, Truncated, UnknownMandatoryExtension
+from elea.model.errors import ConstraintViolated, DecodeError, Malformed, Truncated, UnknownMandatoryExtension
 from elea.wire.primitives import long_z, read_text, write_z
 from elea.wire.zenoh1.codec import DIALECT, read_del, read_put, write_del, write_push, write_put
 from elea.wire.zenoh1.messages import Del, Encoding, Push, Put, WireExpr
 
-__all__ = ["DEFAULT_QOS", "Pushed", "PutTemplate", "details", "read_pushes", "split_body", "wire_expr_of"]
+__all__ = [
+    "DEFAULT_QOS",
+    "Pushed",
+    "PutTemplate",
+    "details",
+    "read_large_push",
+    "read_pushes",
+    "split_body",
+    "wire_expr_of",
+]
 
 Pushed = tuple[int, int, bytes, int, "bytes | None", bytes]
 """PUSH header, scope, suffix in octets, QoS, octets of the PUT before its payload (None if plain), payload."""
@@ -25,6 +35,7 @@ PUSH: Final = 0x1D
 PUT: Final = 0x01
 DEL: Final = 0x02
 SHM: Final = 0x12
+LARGE_HEAD: Final = 512
 
 
 def read_pushes(buf: bytes, at: int, out: list[Pushed]) -> int:
@@ -83,6 +94,31 @@ def read_pushes(buf: bytes, at: int, out: list[Pushed]) -> int:
     except IndexError:
         raise Truncated(DIALECT, size) from None
     return at
+
+
+def read_large_push(chunks: Sequence[bytes | bytearray | memoryview]) -> Pushed | None:
+    """A message in chunks that is one PUSH/PUT, its payload copied once; None if it is anything else."""
+    head = bytes(chunks[0][:LARGE_HEAD])
+    run: list[Pushed] = []
+    try:
+        read_pushes(head, 0, run)
+        return None
+    except Truncated as error:
+        # What is missing is the payload, if it ends where the chunks do.
+        at, length = len(head) - error.have, error.need
+    except DecodeError:
+        return None  # whoever reads the whole will find the same
+    if at + length != sum(map(len, chunks)):
+        return None
+    end = at - (length.bit_length() + 6) // 7  # where the length of the payload begins, unless it is padded
+    try:
+        read_pushes(head[:end] + b"\0", 0, run)
+    except DecodeError:
+        return None
+    if len(run) != 1:
+        return None
+    header, scope, suffix, qos, meta, _ = run[0]
+    return header, scope, suffix, qos, meta, b"".join([memoryview(chunks[0])[at:], *chunks[1:]])
 
 
 def _skip_details(buf: bytes, at: int, body: int) -> int:

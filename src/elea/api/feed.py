@@ -1,0 +1,27 @@
+"""From a run of samples off the wire to a user's handler; compiled where that is possible."""
+
+from __future__ import annotations
+
+from elea.api.sample import Sample
+from elea.api.sinks import Sink
+from elea.broker.routes import Arrived
+
+__all__ = ["Feed"]
+
+
+class Feed:
+    """Makes samples of what arrives for one subscriber."""
+
+    __slots__ = ("_sink",)
+
+    def __init__(self, sink: Sink[Sample]) -> None:
+        self._sink = sink
+
+    def arrived(self, arrived: Arrived) -> None:
+        """Hand a run over."""
+        key = arrived.key
+        run = arrived.run
+        if len(run) == 1:
+            self._sink.push(Sample(key, run[0]))
+        else:
+            self._sink.push_many([Sample(key, raw) for raw in run])

@@ -1,0 +1,51 @@
+"""What a configuration may ask for and a node refuses, and what it offers only if it can keep it."""
+
+from __future__ import annotations
+
+import pytest
+
+import elea
+from elea.api import opening
+from elea.api.settings import Settings
+from elea.model.errors import ConfigError
+from elea.model.node_id import NodeId
+
+QUIET = "scouting: {multicast: {enabled: false}}, listen: {endpoints: ['tcp/127.0.0.1:0']}"
+
+
+@pytest.mark.parametrize(
+    ("entry", "path"),
+    [
+        ("namespace: 'robots/1'", "namespace"),
+        ("aggregation: {subscribers: ['a/**']}", "aggregation"),
+        ("aggregation: {publishers: ['a/**']}", "aggregation"),
+    ],
+)
+def test_what_is_not_supported_is_refused_by_name(entry: str, path: str) -> None:
+    with pytest.raises(ConfigError, match=r"not .*yet") as caught:
+        elea.open(elea.Config.from_json5(f"{{{entry}, {QUIET}}}"))
+
+    assert caught.value.path == path
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_compression_is_offered_only_where_lz4_is_installed(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, installed: bool
+) -> None:
+    monkeypatch.setattr(opening, "find_spec", lambda name: object() if installed else None)
+    config = elea.Config.from_json5("{transport: {unicast: {compression: {enabled: true}}}}")
+
+    settings = opening.link_settings(Settings.of(config), NodeId.parse("ab"))
+
+    assert settings.offer.compression is installed
+    assert ("pip install 'elea[compression]'" in caplog.text) is not installed
+
+
+def test_session_says_where_it_can_be_reached() -> None:
+    with elea.open(elea.Config.from_json5(f"{{{QUIET}}}")) as session:
+        (locator,) = session.info.locators()
+        refused = session.info.refused()
+
+    assert locator.startswith("tcp/127.0.0.1:")
+    assert set(refused.values()) == {0}
