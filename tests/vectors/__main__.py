@@ -1,4 +1,7 @@
-"""`python -m tests.vectors DIR…`: runs every vector below the folders (default: this one)."""
+"""`python -m tests.vectors DIR…`: runs every vector below the folders (default: this one).
+
+`--router tcp/HOST:PORT` puts vectors of router behaviour to a router that runs already, instead of one of ours.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+from tests.vectors.behaviour import router_at
 from tests.vectors.cases import Case, files_below
 from tests.vectors.kinds import cases_of
 
@@ -14,6 +18,9 @@ SHOWN_FAILURES = 10
 
 def main(arguments: list[str]) -> int:
     """Prints a line per file, the failures, and the sum; 1 if anything failed."""
+    if arguments[:1] == ["--router"]:
+        router_at.locator = arguments[1]
+        arguments = arguments[2:]
     places = [Path(argument) for argument in arguments] or [Path(__file__).parent]
     absent = [place for place in places if not place.exists()]
     if absent:

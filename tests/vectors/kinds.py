@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from tests.vectors.behaviour import behaviour_cases
 from tests.vectors.cases import Case, Json, Record
 from tests.vectors.octets import malformed_case, valid_case, zenoh1_case
 from tests.vectors.refusals import definitions_case, form_case
@@ -34,11 +35,13 @@ DICT_KINDS: tuple[tuple[frozenset[str], DictKind], ...] = (
     (frozenset({"edges", "rings"}), linkstate_cases),
 )
 
+# Records that only make sense one after the other.
+BEHAVIOUR = frozenset({"sent_network_message_hex", "router_answers"})
+
 PARTITION = frozenset({"partition", "topic", "durability", "resource"})
 
 # Members that tell a kind of later work, and what it waits for.
 LATER: tuple[tuple[frozenset[str], str], ...] = (
-    (frozenset({"sent_network_message_hex"}), "router behaviour: needs a running node"),
     (frozenset({"expression"}), "DDS filter expressions: predicates are later work"),
     (frozenset({"type", "value", "hex"}), "CDR data: the DDS door is later work"),
     (frozenset({"attributes", "protobuf"}), "uProtocol attributes: that door is later work"),
@@ -65,6 +68,8 @@ def cases_of(path: Path) -> list[Case]:
 
         return [Case("file", fail)]
     if isinstance(content, list):
+        if content and all(isinstance(record, dict) and record.keys() >= BEHAVIOUR for record in content):
+            return list(behaviour_cases(content))
         return [_list_case(content, index) for index in range(len(content))]
     return list(_dict_cases(content)) if isinstance(content, dict) else [Case("file", reason=UNKNOWN)]
 

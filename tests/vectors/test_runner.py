@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from elea.wire import dialect_named
+from tests.interop.inbox import free_port
 from tests.vectors.__main__ import main
+from tests.vectors.behaviour import router_at
 from tests.vectors.kinds import cases_of
 
 HERE = Path(__file__).parent
+
+OLD_KEY = re.compile(r'"(k/|kq/|kt/|none/|zz/)')
 
 
 def load(name: str) -> Any:
@@ -33,6 +39,7 @@ def outcome(path: Path, content: object, capsys: pytest.CaptureFixture[str]) -> 
         "zenoh1/primitives.json",
         "zenoh1/fragment.json",
         "zenoh1/linkstate_weights.json",
+        "zenoh1/router_behaviour.json",
         "xrce2017/malformed.json",
         "zenoh2018/semantics.json",
         "dds/partition_map.json",
@@ -78,6 +85,78 @@ def test_spoiled_vector_fails(
 
     assert status == 1
     assert ", 0 failed" not in line
+
+
+NOTHING: list[object] = []
+
+
+@pytest.mark.parametrize(
+    ("name", "member", "value"),
+    [
+        ("interest_current_tok", "router_answers", NOTHING),
+        ("interest_current_sub", "router_answers", [{"priority": 5, "msgs": [{"_": "RESPONSE_FINAL", "id": 5}]}]),
+        ("req_nobody", "router_answers", [{"priority": 0, "msgs": [{"_": "RESPONSE_FINAL", "id": 5}]}]),
+        ("push", "delivered_to_subscriber", NOTHING),
+        ("push", "delivered_to_subscriber", [["k/1", "6868"]]),
+        ("push_bad_key", "delivered_to_subscriber", [["k/1", "6869"]]),
+        ("push", "transport_closed", True),
+        ("push_mandatory_ext", "transport_closed", False),
+        ("push", "sent_network_message_hex", "bd00036b2f653e05010165"),
+    ],
+)
+def test_spoiled_behaviour_fails(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, member: str, value: object
+) -> None:
+    content = load("zenoh1/router_behaviour.json")
+    next(record for record in content if record["name"] == name)[member] = value
+
+    status, _ = outcome(tmp_path / "spoiled.json", content, capsys)
+
+    assert status == 1
+
+
+def test_undeclaration_names_the_id_given_before(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    content = load("zenoh1/router_behaviour.json")
+    gone = next(record for record in content if record["name"] == "remote_unsub")
+    gone["router_answers"][0]["msgs"][0]["body"]["id"] = 1  # that of another subscriber
+
+    assert outcome(tmp_path / "spoiled.json", content, capsys)[0] == 1
+
+
+def test_behaviour_is_that_of_any_keys_and_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    content = load("zenoh1/router_behaviour.json")
+    dialect = dialect_named("zenoh1")
+    renamed = []
+    for record in content:
+        if record["name"] != "push_mandatory_ext":  # which no decoder takes
+            octets = record["sent_network_message_hex"]
+            form = octets and dialect.to_json("message", dialect.decode("message", bytes.fromhex(octets)))
+            record = json.loads(OLD_KEY.sub(r'"fleet/7/\1', json.dumps(record | {"sent_network_message_hex": form})))
+            form = record["sent_network_message_hex"]
+            hexed = form and dialect.encode("message", dialect.from_json("message", form)).hex()
+            renamed.append(record | {"sent_network_message_hex": hexed})
+
+    status, line = outcome(tmp_path / "renamed.json", renamed, capsys)
+
+    assert (status, line) == (0, "26 passed, 0 failed, 0 skipped")
+
+
+def test_real_router_meets_the_behaviour_vectors(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    zenoh = pytest.importorskip("zenoh")
+    config = zenoh.Config()
+    port = free_port()
+    config.insert_json5("mode", '"router"')
+    config.insert_json5("listen/endpoints", f'["tcp/127.0.0.1:{port}"]')
+    config.insert_json5("scouting/multicast/enabled", "false")
+    config.insert_json5("scouting/delay", "0")
+    monkeypatch.setattr(router_at, "locator", "")
+
+    with zenoh.open(config):
+        status = main(["--router", f"tcp/127.0.0.1:{port}", str(HERE / "zenoh1" / "router_behaviour.json")])
+
+    assert (status, capsys.readouterr().out.splitlines()[-1]) == (0, "27 passed, 0 failed, 0 skipped")
 
 
 def test_semantic_rule_and_reaction_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
