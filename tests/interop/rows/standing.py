@@ -194,17 +194,18 @@ def matching_by_locality(net: Network) -> Any:
     seen = {}
     for kind in (kinds.ANY, kinds.SESSION_LOCAL, kinds.REMOTE):
         options = {"allowed_destination": kind}
-        with (
-            net.a.session.declare_publisher("match/own", **options) as publisher,
-            net.a.session.declare_querier("match/own", **options) as querier,
-        ):
-            with net.a.subscriber("match/own"), net.a.queryable("match/own", lambda query: None):
+        found = []
+        for where, end in (("own", net.a), ("other", net.b)):
+            key = f"match/{kind}/{where}"  # a key of its own: what was undeclared a moment ago is not seen
+            with (
+                net.a.session.declare_publisher(key, **options) as publisher,
+                net.a.session.declare_querier(key, **options) as querier,
+                end.subscriber(key),
+                end.queryable(key, lambda query: None),
+            ):
                 net.settle()
-                own = publisher.matching_status.matching, querier.matching_status.matching
-            with net.b.subscriber("match/own"), net.b.queryable("match/own", lambda query: None):
-                net.settle()
-                other = publisher.matching_status.matching, querier.matching_status.matching
-            seen[str(kind)] = own, other
+                found.append((publisher.matching_status.matching, querier.matching_status.matching))
+        seen[str(kind)] = found
     return seen
 
 
