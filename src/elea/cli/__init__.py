@@ -29,6 +29,7 @@ VERBS: Final = {
     "ping": "measure how long a sample takes there and back",
     "scout": "look for nodes in the network",
     "trace": "show every message between two nodes, from between them",
+    "store": "look into the logs of a broker, check them, and move them",
     "check-config": "check a configuration file",
     "decode": "show what recorded bytes mean: hex lines, raw bytes, pcap and pcapng captures",
     "encode": "turn the JSON form of messages back into bytes",

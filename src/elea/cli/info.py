@@ -17,7 +17,7 @@ __all__ = ["add_arguments", "run"]
 
 EXTRAS: Final = {
     "compression": ("lz4",),
-    "broker": ("uvloop",),
+    "broker": ("uvloop", "pyarrow"),
     "arrow": ("pyarrow", "numba"),
     "spark": ("pyspark", "pyarrow", "deltalake"),
     "uprotocol": ("google.protobuf",),

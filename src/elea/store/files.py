@@ -1,0 +1,187 @@
+"""The file calls of the store, in one place, so that tests can refuse, tear and forget what is written.
+
+A write that is cut short is continued, and its error comes with the rest: a nearly full disk takes a part of
+the octets without a word. Named points (`reach`) are where tests kill the process.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+import weakref
+from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar, Final
+
+__all__ = ["Files", "Handle", "Lock"]
+
+FILES_OPEN: Final = 128
+"""Files kept open for reading, over all logs of the process."""
+
+PARTS_AT_ONCE: Final = 512
+"""Below IOV_MAX, which is 1024 everywhere."""
+
+
+class _Descriptor:
+    """An open file; it closes when the last reader has let go of it."""
+
+    __slots__ = ("fd",)
+
+    def __init__(self, path: Path, flags: int) -> None:
+        self.fd = -1
+        self.fd = os.open(path, flags | os.O_CLOEXEC, 0o640)
+
+    def __del__(self) -> None:
+        if self.fd >= 0:
+            os.close(self.fd)
+
+
+class Handle:
+    """A file of the store. The one that grows stays open; of the others only those used last, for a log may have
+    more segments than a process may have files open."""
+
+    __slots__ = ("__weakref__", "_flags", "_open", "path")
+
+    _recent: ClassVar[deque[weakref.ref[Handle]]] = deque()
+    _turn: ClassVar[threading.Lock] = threading.Lock()
+
+    def __init__(self, path: Path, flags: int = os.O_RDONLY, *, pinned: bool = False) -> None:
+        self.path = path
+        self._flags = flags & ~(os.O_CREAT | os.O_EXCL)
+        self._open: _Descriptor | None = _Descriptor(path, flags)
+        if not pinned:
+            self.unpin()
+
+    @property
+    def fd(self) -> int:
+        """The descriptor, of a file that is pinned."""
+        return self._descriptor().fd
+
+    def unpin(self) -> None:
+        """Let the file be closed when others are used more."""
+        with self._turn:
+            self._recent.append(weakref.ref(self))
+            while len(self._recent) > FILES_OPEN:
+                oldest = self._recent.popleft()()
+                if oldest is not None:
+                    oldest._open = None
+
+    def size(self) -> int:
+        """Octets in the file now."""
+        return os.fstat(self._descriptor().fd).st_size
+
+    def read(self, size: int, offset: int) -> bytes:
+        """Up to `size` octets at `offset`; fewer only at the end of the file."""
+        file = self._descriptor()
+        data = os.pread(file.fd, size, offset)
+        if len(data) == size or not data:
+            return data
+        parts = [data]
+        missing = size - len(data)
+        while missing and (more := os.pread(file.fd, missing, offset + size - missing)):
+            parts.append(more)
+            missing -= len(more)
+        return b"".join(parts)
+
+    def _descriptor(self) -> _Descriptor:
+        file = self._open
+        if file is None:
+            file = self._open = _Descriptor(self.path, self._flags)
+            self.unpin()
+        return file
+
+
+class Files:
+    """The file system as the store uses it for writing."""
+
+    def open(self, path: Path, *, create: bool = False) -> Handle:
+        """A file for reading and writing; `create` requires that it is not there yet."""
+        return Handle(path, os.O_RDWR | (os.O_CREAT | os.O_EXCL if create else 0), pinned=True)
+
+    def write(self, handle: Handle, parts: Sequence[bytes | memoryview], offset: int) -> None:
+        """Write all parts, one after the other.
+
+        Raises:
+            OSError: the disk took none or only some of them.
+        """
+        left = [memoryview(part).cast("B") for part in parts if len(part)]
+        while left:
+            done = self.write_some(handle, left[:PARTS_AT_ONCE], offset)
+            offset += done
+            while left and done >= len(left[0]):
+                done -= len(left.pop(0))
+            if done:
+                left[0] = left[0][done:]
+
+    def write_some(self, handle: Handle, parts: Sequence[memoryview], offset: int) -> int:
+        """One call to the system; the number of octets it took."""
+        return os.pwritev(handle.fd, parts, offset)
+
+    def sync(self, handle: Handle) -> None:
+        """Return when what was written is on the disk."""
+        os.fdatasync(handle.fd)
+
+    def truncate(self, handle: Handle, size: int) -> None:
+        """Cut the file."""
+        os.ftruncate(handle.fd, size)
+
+    def sync_directory(self, path: Path) -> None:
+        """Return when the names in the directory are on the disk."""
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def rename(self, old: Path, new: Path) -> None:
+        """Give a file another name, in place of a file that has it."""
+        os.replace(old, new)
+
+    def remove(self, path: Path) -> None:
+        """Take a file away."""
+        path.unlink()
+
+    def reach(self, point: str) -> None:
+        """A named point has been reached; only tests do something here."""
+
+    def replace(self, path: Path, parts: Sequence[bytes | memoryview]) -> None:
+        """Make `path` hold exactly these parts, or leave it as it was: never something between."""
+        new = path.with_name(path.name + ".new")
+        new.unlink(missing_ok=True)
+        try:
+            handle = self.open(new, create=True)
+            self.write(handle, parts, 0)
+            self.sync(handle)
+        except OSError:
+            new.unlink(missing_ok=True)
+            raise
+        self.reach("replace-written")
+        self.rename(new, path)
+        self.reach("replace-renamed")
+        self.sync_directory(path.parent)
+
+
+class Lock:
+    """The lock on a directory; it names its holder."""
+
+    def __init__(self, path: Path) -> None:
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+
+    def take(self) -> str | None:
+        """None if the lock is ours now, else who has it."""
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            holder = os.pread(self._fd, 100, 0).decode(errors="replace").strip()
+            return f"process {holder}" if holder else "another process"
+        os.ftruncate(self._fd, 0)
+        os.pwrite(self._fd, f"{os.getpid()}\n".encode(), 0)
+        return None
+
+    def release(self) -> None:
+        """Give it back; also done by the system when the process dies."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1

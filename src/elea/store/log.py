@@ -1,0 +1,526 @@
+"""A log of samples: append, the newest per key, history, the state at a time, cursors, retention.
+
+Samples have dense positions in the order of their arrival, and timestamps that order them among all stores. One
+engine serves both durabilities; where the samples lie is the shelf's affair. Any thread may call anything: appends
+take turns, reads go on beside them and see what has been acknowledged.
+
+    >>> from elea.store import Record, memory_log
+    >>> log = memory_log()
+    >>> log.append([Record("home/temp", b"21.5", ntp64=1 << 32, stamp_id=b"\\x01", arrival_ns=0)]).first
+    0
+    >>> log.latest("home/temp").record.payload
+    b'21.5'
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from elea.model.errors import LimitReached, StoreCorrupt, StoreError, StoreTrimmed
+from elea.model.limits import (
+    STORE_BLOCK_BYTES,
+    STORE_BLOCK_ROWS,
+    STORE_CURSOR_CHARS,
+    STORE_CURSORS,
+    STORE_SEGMENT_BYTES,
+)
+from elea.model.pattern import Pattern
+from elea.model.timestamp import ntp64_from_ns
+from elea.store.catalogue import Damage
+from elea.store.columns import (
+    SCHEMA,
+    Facts,
+    check_batch,
+    facts_of,
+    facts_of_fields,
+    fields_of,
+    from_fields,
+    number_rows,
+    record_at,
+    records_of,
+)
+from elea.store.disk import DiskShelf, Sync
+from elea.store.files import Files
+from elea.store.index import Index, note_batch
+from elea.store.latest import Latest, is_deleted, position_of
+from elea.store.memory import MemoryShelf
+from elea.store.reading import Keys, Range, Reader
+from elea.store.record import Receipt, Record, Stored
+from elea.store.retention import Retention, Trimmed, first_to_keep, held_back
+from elea.store.shelf import Shelf, State, View
+
+__all__ = ["Log", "memory_log", "open_log"]
+
+END_OF_STREAM: Final = b"\xff\xff\xff\xff\0\0\0\0"
+
+_KEYS_AT_ONCE: Final = 4096
+_ONCE: Final = Record._fields.index("once")
+
+
+class Log:
+    """See the module. Made by `open_log` and `memory_log`."""
+
+    def __init__(self, shelf: Shelf) -> None:
+        self.shelf = shelf
+        self._reader = Reader(shelf)
+        self._writing = threading.Lock()
+        self._upkeep = threading.Lock()
+        self._index = Index(self._reader)
+        self._latest = self._index.latest
+        self._sources = self._index.sources
+        self._end = shelf.next
+        self._checkpointed = self._index.rebuild(shelf.load_checkpoint(), shelf.view, self._end)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    # -- facts -------------------------------------------------------------------------------------------------
+
+    @property
+    def epoch(self) -> str:
+        """The identity of the positions: the same position in the same epoch is the same sample, always."""
+        return self.shelf.epoch
+
+    @property
+    def first(self) -> int:
+        """The position of the oldest sample of the history."""
+        return self.shelf.view.first
+
+    @property
+    def end(self) -> int:
+        """The position the next sample will get."""
+        return self._end
+
+    @property
+    def state(self) -> State:
+        """What the log can do at present."""
+        return self.shelf.state
+
+    @property
+    def damage(self) -> list[Damage]:
+        """Everything found damaged: when the log was opened, and by readers since."""
+        return list(self.shelf.damage)
+
+    @property
+    def keys(self) -> int:
+        """Keys that have a value."""
+        return sum(1 for entry in list(self._latest.entries.values()) if not is_deleted(entry))
+
+    # -- writing -----------------------------------------------------------------------------------------------
+
+    def append(self, records: Sequence[Record]) -> Receipt:
+        """Store samples; when it returns they are as safe as the log's mode says.
+
+        Raises:
+            StoreFull: no room; nothing of it is stored, and a later call may succeed.
+            StoreReadOnly: the disk has failed, or the log is not open for writing.
+            StoreError: a sample has a value that cannot be stored; nothing of it is.
+        """
+        with self._writing:
+            self.shelf.check_writable()
+            repeated: dict[int, int | None] = {}
+            first = self._end
+            fields = fields_of(records)
+            numbered = True in fields[_ONCE]
+            if numbered:
+                records, repeated = self._sift(records)
+                fields = fields_of(records)
+            if not records:
+                return Receipt(first, 0, repeated)
+            blocks = list(_blocks(fields, first))
+            self._store(blocks, fields[0], fields[2], fields[5])
+            if numbered:
+                for position, record in enumerate(records, first):
+                    if record.once:
+                        self._remember(record.source_id, record.source_eid, record.source_sn, position)
+            return Receipt(first, len(records), repeated)
+
+    def append_arrow(self, batch: pa.RecordBatch) -> Receipt:
+        """Store the rows of a batch with the columns of `SCHEMA` (positions are given anew); the same errors."""
+        batch = check_batch(batch)
+        with self._writing:
+            self.shelf.check_writable()
+            repeated: dict[int, int | None] = {}
+            numbered = pc.any(batch.column("once")).as_py()
+            if numbered:
+                _, repeated = self._sift([stored.record for stored in records_of(batch)])
+                fresh = [row for row in range(batch.num_rows) if row not in repeated]
+                batch = batch.take(pa.array(fresh, pa.int64()))
+            first = self._end
+            if not batch.num_rows:
+                return Receipt(first, 0, repeated)
+            batch = number_rows(batch, first)
+            blocks = [(piece, facts_of(piece)) for piece in _pieces(batch)]
+            self._store(blocks, *(batch.column(name).to_pylist() for name in ("key", "ntp64", "kind")))
+            if numbered:
+                self._index.remember(batch)
+            return Receipt(first, batch.num_rows, repeated)
+
+    def sync(self) -> None:
+        """Return when everything appended is on the disk; only a relaxed log needs it."""
+        with self._writing:
+            self.shelf.sync()
+
+    def _store(
+        self,
+        blocks: list[tuple[pa.RecordBatch, Facts]],
+        keys: Sequence[str],
+        times: Sequence[int],
+        kinds: Sequence[int],
+    ) -> None:
+        for key in set(keys):
+            if not key or "*" in key:
+                raise StoreError(f"{key!r} is no key: a store keeps single keys, not expressions")
+        self.shelf.write(blocks)
+        first = self._end
+        self._latest.note(keys, times, kinds, range(first, first + len(keys)))
+        self._end = first + len(keys)
+
+    def _sift(self, records: Sequence[Record]) -> tuple[list[Record], dict[int, int | None]]:
+        """The records that are new, and where the others are. Two of the same number in one batch are one sample."""
+        fresh: list[Record] = []
+        repeated: dict[int, int | None] = {}
+        here: dict[tuple[bytes, int, int], int] = {}
+        for index, record in enumerate(records):
+            if record.once:
+                id, entity, number = record.source_id, record.source_eid, record.source_sn
+                if id is None or entity is None or number is None:
+                    raise StoreError("a sample to be stored once needs a source: id, entity and number")
+                known = here.get((id, entity, number), self._sources.find(id, entity, number))
+                if known != -1:
+                    repeated[index] = known
+                    continue
+                here[id, entity, number] = self._end + len(fresh)
+            fresh.append(record)
+        return fresh, repeated
+
+    def _remember(self, id: bytes | None, entity: int | None, number: int | None, position: int) -> None:
+        if id is not None and entity is not None and number is not None:
+            self._sources.add(id, entity, number, position)
+
+    # -- newest per key ----------------------------------------------------------------------------------------
+
+    def latest(self, key: str, *, deleted: bool = False) -> Stored | None:
+        """The newest sample of a key; of a deleted one only if asked for."""
+        while True:
+            entry = self._latest.entries.get(key)
+            if entry is None or (is_deleted(entry) and not deleted):
+                return None
+            try:
+                return record_at(*self._reader.find(position_of(entry)))
+            except StoreCorrupt:
+                if self._latest.entries.get(key) == entry:
+                    raise  # else a newer one came, and retention took this one away
+
+    def live_keys(self, keys: str | Pattern | None = None) -> list[str]:
+        """The keys of an expression that have a value."""
+        wanted = Keys(keys)
+        items = list(self._latest.entries.items())
+        return [key for key, entry in items if not is_deleted(entry) and wanted.has(key)]
+
+    def latest_matching(self, keys: str | Pattern | None = None, *, deleted: bool = False) -> Iterator[Stored]:
+        """The newest sample of every key of an expression, in the order their positions had at the call."""
+        for batch in self.latest_arrow(keys, deleted=deleted):
+            yield from records_of(batch)
+
+    def latest_arrow(self, keys: str | Pattern | None = None, *, deleted: bool = False) -> Iterator[pa.RecordBatch]:
+        """The same as batches."""
+        wanted = Keys(keys)
+        if wanted.one is not None:
+            found = [wanted.one] if wanted.one in self._latest.entries else []
+        else:
+            items = list(self._latest.entries.items())
+            found = [key for _, key in sorted((position_of(entry), key) for key, entry in items if wanted.has(key))]
+        for start in range(0, len(found), _KEYS_AT_ONCE):
+            yield from self._fetch_latest(found[start : start + _KEYS_AT_ONCE], deleted=deleted)
+
+    def _fetch_latest(self, keys: list[str], *, deleted: bool) -> list[pa.RecordBatch]:
+        while True:
+            entries = [entry for key in keys if (entry := self._latest.entries.get(key)) is not None]
+            positions = [position_of(entry) for entry in entries if deleted or not is_deleted(entry)]
+            try:
+                return list(self._reader.fetch(positions))
+            except StoreCorrupt:
+                if entries == [entry for key in keys if (entry := self._latest.entries.get(key)) is not None]:
+                    raise  # else newer ones came, and retention took the older ones away
+
+    # -- history -----------------------------------------------------------------------------------------------
+
+    def read(self, wanted: Range | None = None) -> Iterator[Stored]:
+        """The samples of a range.
+
+        Raises:
+            StoreTrimmed: it starts before the oldest sample left.
+            StoreCorrupt: some of them cannot be read, and it does not say to pass over those.
+        """
+        for batch in self._read(wanted, join=False):
+            yield from records_of(batch)
+
+    def read_arrow(self, wanted: Range | None = None) -> Iterator[pa.RecordBatch]:
+        """The same as batches, without an object per row."""
+        return self._read(wanted, join=True)
+
+    def read_ipc(self, wanted: Range | None = None) -> Iterator[bytes]:
+        """The same as the messages of an Arrow IPC stream; whole blocks go out as they lie on disk."""
+        asked = self._resolve(wanted)
+        yield SCHEMA.serialize().to_pybytes()
+        if asked == Range(start=asked.start, end=asked.end, skip_damaged=asked.skip_damaged):
+            yield from self._messages(asked)
+        else:
+            for batch in self._read(asked, join=True):
+                yield batch.serialize().to_pybytes()
+        yield END_OF_STREAM
+
+    def as_of(self, keys: str | Pattern | None = None, *, time_ns: int | None = None, position: int | None = None,
+              ) -> Iterator[Stored]:  # fmt: skip
+        """The newest sample of each key among those with a timestamp up to `time_ns` and below `position`.
+
+        What retention has taken is missing, except the samples that were the newest when it did. Deleted keys have
+        none.
+        """
+        high = None if time_ns is None else ntp64_from_ns(time_ns)
+        found = Latest(self._index.stamp_id_at)
+        wanted = Keys(keys)
+        end = self._end if position is None else min(position, self._end)
+        view = self.shelf.view
+        for batch in self._history(end, view):
+            chosen = batch
+            if high is not None:
+                chosen = chosen.filter(pc.less_equal(chosen.column("ntp64"), pa.scalar(high, pa.uint64())))
+            mask = wanted.mask(chosen.column("key"))
+            note_batch(found, chosen if mask is None else chosen.filter(mask))
+        positions = sorted(position_of(entry) for entry in found.entries.values() if not is_deleted(entry))
+        for batch in self._reader.fetch(positions, view):
+            yield from records_of(batch)
+
+    def _history(self, end: int, view: View) -> Iterator[pa.RecordBatch]:
+        """Everything below a position, what retention kept first."""
+        if view.base is not None:
+            for block in view.base.blocks:
+                batch = view.base.load(block)
+                yield batch.filter(pc.less(batch.column("position"), end))
+        yield from self._reader.joined(Range(start=view.first, end=end), view)
+
+    def _resolve(self, wanted: Range | None) -> Range:
+        asked = self._reader.resolve(wanted or Range())
+        return replace(asked, end=min(asked.end or 0, self._end))
+
+    def _read(self, wanted: Range | None, *, join: bool) -> Iterator[pa.RecordBatch]:
+        asked = self._resolve(wanted)
+        if asked.by_time:
+            return self._read_by_time(asked)
+        return self._reader.joined(asked) if join else self._reader.batches(asked)
+
+    def _read_by_time(self, wanted: Range) -> Iterator[pa.RecordBatch]:
+        """Three columns of the range are sorted in memory; the rows are then read by their positions."""
+        names = ["ntp64", "stamp_id", "position"]
+        plain = replace(wanted, by_time=False, newest_first=False, limit=None)
+        view = self.shelf.view
+        found = [batch.select(names) for batch in self._reader.batches(plain, view)]
+        if not found:
+            return iter(())
+        table = pa.Table.from_batches(found)
+        direction = "descending" if wanted.newest_first else "ascending"
+        order = pc.sort_indices(table, sort_keys=[(name, direction) for name in names])
+        return self._reader.fetch(table.column("position").take(order[: wanted.limit]).to_pylist(), view)
+
+    def _messages(self, wanted: Range) -> Iterator[bytes]:
+        """Large blocks as they lie on disk; the ends of the range and small blocks read and joined."""
+        start, end = wanted.start or 0, wanted.end or 0
+        view = self.shelf.view
+        since, rows = start, 0
+        for part, block in self._reader.blocks(wanted, view):
+            facts = block.facts
+            whole = facts.first >= start and facts.last < end and facts.rows * 16 >= STORE_BLOCK_ROWS
+            if whole or rows >= STORE_BLOCK_ROWS // 4:
+                yield from self._encoded(replace(wanted, start=since, end=facts.first), view)
+                since, rows = facts.first, 0
+            if whole:
+                try:
+                    yield part.message(block)
+                except StoreCorrupt as error:
+                    self.shelf.note_damage(error)
+                    if not wanted.skip_damaged:
+                        raise
+                since = facts.last + 1
+            rows += facts.rows
+        yield from self._encoded(replace(wanted, start=since, end=end), view)
+
+    def _encoded(self, wanted: Range, view: View) -> Iterator[bytes]:
+        found = list(self._reader.batches(wanted, view))
+        if found:
+            yield pa.concat_batches(found).serialize().to_pybytes()
+
+    # -- cursors -----------------------------------------------------------------------------------------------
+
+    def cursors(self) -> dict[str, int]:
+        """Every cursor: name → the position its owner wants next."""
+        return self.shelf.cursors()
+
+    def cursor(self, name: str) -> int | None:
+        """One cursor."""
+        return self.shelf.cursors().get(name)
+
+    def move_cursor(self, name: str, position: int) -> None:
+        """Set a cursor, durably; retention keeps everything from it on.
+
+        Raises:
+            StoreTrimmed: the position is no longer stored.
+            ValueError: it is beyond the end, or the name is too long.
+        """
+        if not 0 < len(name) <= STORE_CURSOR_CHARS:
+            raise ValueError(f"the name of a cursor has 1 to {STORE_CURSOR_CHARS} characters, not {len(name)}")
+        if position > self._end:
+            raise ValueError(f"cursor {name!r} cannot be at {position}, the log ends at {self._end}")
+        if position < self.first:
+            raise StoreTrimmed(position, self.first)
+        known = self.shelf.cursors()
+        if name not in known and len(known) >= STORE_CURSORS:
+            raise LimitReached("STORE_CURSORS", STORE_CURSORS)
+        self.shelf.put_cursor(name, position)
+
+    def drop_cursor(self, name: str) -> bool:
+        """Take a cursor away; whether there was one."""
+        return self.shelf.drop_cursor(name)
+
+    # -- upkeep ------------------------------------------------------------------------------------------------
+
+    def retain(self, policy: Retention, now_ns: int, *, past_cursors: bool = False) -> Trimmed:
+        """Remove the oldest segments as far as the policy says and cursors allow."""
+        with self._upkeep:
+            before = self.first
+            first, held_by = self._first_to_keep(policy, now_ns, past_cursors=past_cursors)
+            oldest = ntp64_from_ns(max(now_ns - policy.tombstone_ns, 0))
+            if first <= before:
+                return Trimmed(before, 0, 0, held_by)
+            with self._writing:
+                self._latest.forget_tombstones(oldest)
+            positions = sorted(at for at in map(position_of, list(self._latest.entries.values())) if at < first)
+            kept = list(self._readable(positions))
+            self.shelf.trim(first, kept)
+            self._reader.forget()
+            return Trimmed(first, first - before, sum(batch.num_rows for batch in kept), held_by)
+
+    def _first_to_keep(self, policy: Retention, now_ns: int, *, past_cursors: bool) -> tuple[int, str | None]:
+        sizes = self.shelf.sizes()
+        if policy.age_ns is not None and sizes and sizes[-1][3] < now_ns - policy.age_ns:
+            with self._writing:
+                self.shelf.roll()  # else the newest segment could never go
+            sizes = self.shelf.sizes()
+        first = first_to_keep(sizes, policy, now_ns)
+        if first is None or past_cursors:
+            return first or self.first, None
+        if getattr(self.shelf, "cursors_lost", False):
+            return self.first, "cursors that were lost with the catalogue"
+        return held_back(first, sizes, self.shelf.cursors())
+
+    def _readable(self, positions: list[int]) -> Iterator[pa.RecordBatch]:
+        """The rows at these positions that can still be read."""
+        try:
+            yield from list(self._reader.fetch(positions))
+        except StoreCorrupt:
+            for position in positions:
+                with contextlib.suppress(StoreCorrupt):  # noted as damage when it was found
+                    yield from self._reader.fetch([position])
+
+    def compact(self, watch: Callable[[int, int], None] | None = None) -> int:
+        """Join the small blocks of sealed segments; how many segments were written anew."""
+        shelf = self.shelf
+        if not isinstance(shelf, DiskShelf):
+            return 0
+        with self._upkeep:
+            shelf.check_writable()
+            segments = shelf.compactable(STORE_BLOCK_ROWS)
+            for done, segment in enumerate(segments):
+                table = pa.concat_batches([segment.load(block) for block in segment.blocks])
+                shelf.compact(segment, list(_pieces(table)))
+                if watch is not None:
+                    watch(done + 1, len(segments))
+            self._reader.forget()
+            return len(segments)
+
+    def checkpoint(self) -> None:
+        """Write the index down, so that the next opening reads only what came after."""
+        with self._upkeep:
+            with self._writing:
+                self.shelf.check_writable()
+                self.shelf.sync()
+                end = self._end
+                found = None if end == self._checkpointed else self._index.snapshot(end)
+            if found is None:
+                return
+            self.shelf.save_checkpoint(self._index.checkpoint(found))
+            self._checkpointed = end
+            if isinstance(self.shelf, DiskShelf):
+                with self._writing:
+                    self.shelf.move_mark()
+
+    def close(self) -> None:
+        """Leave everything on disk, write the index down, and let other processes in."""
+        if self.state is State.CLOSED:
+            return
+        try:
+            if self.state is State.OPEN:
+                with contextlib.suppress(StoreError):  # an index can be made again
+                    self.checkpoint()
+        finally:
+            with self._writing:
+                self._reader.forget()
+                self.shelf.close()
+
+
+def open_log(
+    path: str | Path, *, sync: Sync = Sync.DURABLE, read_only: bool = False, create: bool = True,
+    segment_bytes: int = STORE_SEGMENT_BYTES, files: Files | None = None,
+    random: Callable[[int], bytes] = secrets.token_bytes,
+) -> Log:  # fmt: skip
+    """The log in a directory, made if it is not there. Readers in other processes open it `read_only`, beside a writer.
+
+    Raises:
+        StoreInUse: another process has it open for writing.
+        StoreError: it cannot be opened; the text says why.
+    """
+    options = {"sync": sync, "read_only": read_only, "create": create, "segment_bytes": segment_bytes, "files": files}
+    return Log(DiskShelf(Path(path), random=random, **options))  # type: ignore[arg-type]
+
+
+def memory_log(*, random: Callable[[int], bytes] = secrets.token_bytes) -> Log:
+    """A log that lives as long as the process."""
+    return Log(MemoryShelf(random(8).hex()))
+
+
+def _blocks(fields: list[tuple[Any, ...]], first: int) -> Iterator[tuple[pa.RecordBatch, Facts]]:
+    """Samples given field by field as blocks that are neither too long nor too large."""
+    count, start = len(fields[0]), 0
+    while start < count:
+        stop = min(count, start + STORE_BLOCK_ROWS)
+        try:
+            octets = sum(map(len, fields[1][start:stop]))
+        except TypeError as error:
+            raise StoreError("a sample cannot be stored: its payload is not octets") from error
+        if octets > STORE_BLOCK_BYTES:
+            stop = start + max(1, (stop - start) * STORE_BLOCK_BYTES // octets)
+        piece = fields if stop - start == count else [values[start:stop] for values in fields]
+        yield from_fields(piece, first + start), facts_of_fields(piece, first + start)
+        start = stop
+
+
+def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """A batch cut into blocks that are neither too long nor too large."""
+    per_row = max(batch.nbytes // batch.num_rows, 1)
+    rows = max(1, min(STORE_BLOCK_ROWS, STORE_BLOCK_BYTES // per_row))
+    for start in range(0, batch.num_rows, rows):
+        yield batch.slice(start, rows)

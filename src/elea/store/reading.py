@@ -1,0 +1,320 @@
+"""Reading a log: which blocks a range touches, which of their rows it wants, and rows by their positions.
+
+Blocks outside the range are left out by what their heads say; inside, Arrow does the choosing, column by column. No row
+becomes a Python object unless somebody asks for records.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_left, bisect_right
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from elea.model import keyexpr
+from elea.model.errors import StoreCorrupt, StoreTrimmed
+from elea.model.limits import STORE_CACHED_BLOCKS
+from elea.model.pattern import Pattern, PatternKind
+from elea.model.timerange import TimeRange
+from elea.model.timestamp import ntp64_from_ns
+from elea.store.columns import SCHEMA
+from elea.store.shelf import Part, Run, Shelf, View
+
+__all__ = ["Keys", "Range", "Reader", "ntp_bounds"]
+
+_TOP: Final = (1 << 64) - 1
+_AT_ONCE: Final = 4096
+_SMALL: Final = 1024
+"""Blocks with fewer rows are joined before they are handed out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """What to read. Everything left out is no restriction.
+
+    `start` and `end` are positions, the end not included. `time` is about timestamps, and must be resolved. The order
+    is that of arrival, or with `by_time` that of timestamps, oldest or `newest_first`; `limit` counts in that order.
+    """
+
+    keys: str | Pattern | None = None
+    start: int | None = None
+    end: int | None = None
+    time: TimeRange | None = None
+    limit: int | None = None
+    newest_first: bool = False
+    by_time: bool = False
+    skip_damaged: bool = False
+    """Pass over samples that cannot be read, instead of raising StoreCorrupt."""
+
+
+class Keys:
+    """The keys of an expression, as a test that is quick for the usual shapes."""
+
+    def __init__(self, source: str | Pattern | None) -> None:
+        pattern = Pattern.of(source) if isinstance(source, str) else source
+        self.all = pattern is None
+        self.one = pattern.text if pattern is not None and pattern.concrete else None
+        self.has: Callable[[str], bool] = _test(pattern)
+
+    def mask(self, column: pa.Array) -> pa.Array | None:
+        """Which rows have a key of the set; None if all do."""
+        if self.all:
+            return None
+        if self.one is not None:
+            return pc.equal(column, pa.scalar(self.one))
+        # Far fewer keys than rows, as a rule: each is tested once.
+        distinct = pc.unique(column)
+        wanted = [key for key in distinct.to_pylist() if self.has(key)]
+        if len(wanted) == len(distinct):
+            return None
+        return pc.is_in(column, value_set=pa.array(wanted, pa.string()))
+
+
+def _test(pattern: Pattern | None) -> Callable[[str], bool]:
+    if pattern is None:
+        return lambda key: True
+    if pattern.concrete or pattern.kind is PatternKind.CHARACTERS:
+        return pattern.matches
+    text = pattern.text
+    literal = text[: text.index("*")].removesuffix("$")
+    if text[len(literal) - 1 :] == "/**":
+        # `a/b/**`: the key itself or anything below, but nothing verbatim below.
+        stem, verbatim = literal[:-1], len(literal) - 1
+        return lambda key: key == stem or (key.startswith(literal) and key.find("/@", verbatim) < 0)
+    return lambda key: key.startswith(literal.removesuffix("/")) and keyexpr.includes(text, key)
+
+
+def ntp_bounds(time: TimeRange | None) -> tuple[int, int]:
+    """The least and the greatest NTP64 time of a resolved range."""
+    low, high = 0, _TOP
+    if time is not None and time.start is not None:
+        low = _ntp(time.start.at.resolve(0) - (1 if time.start.inclusive else 0)) + 1
+    if time is not None and time.end is not None:
+        high = _ntp(time.end.at.resolve(0) - (0 if time.end.inclusive else 1))
+    return low, high
+
+
+def _ntp(ns: int) -> int:
+    """The greatest time that is not after `ns`; -1 if there is none."""
+    if ns < 0:
+        return -1
+    try:
+        return ntp64_from_ns(ns)
+    except ValueError:  # after 2106
+        return _TOP
+
+
+class Reader:
+    """Reads the parts of a shelf."""
+
+    def __init__(self, shelf: Shelf) -> None:
+        self._shelf = shelf
+        self._cache: OrderedDict[tuple[Part, int], pa.RecordBatch] = OrderedDict()
+        self._cache_lock = threading.Lock()
+
+    def forget(self) -> None:
+        """Let go of everything decoded."""
+        with self._cache_lock:
+            self._cache.clear()
+
+    # -- ranges ------------------------------------------------------------------------------------------------
+
+    def resolve(self, wanted: Range) -> Range:
+        """The range with both ends, inside the log.
+
+        Raises:
+            StoreTrimmed: it starts before the first sample that is left.
+        """
+        first, after = self._shelf.view.first, self._shelf.next
+        if wanted.start is not None and wanted.start < first:
+            raise StoreTrimmed(wanted.start, first)
+        start = first if wanted.start is None else wanted.start
+        return replace(wanted, start=start, end=after if wanted.end is None else min(wanted.end, after))
+
+    def batches(self, wanted: Range, view: View | None = None) -> Iterator[pa.RecordBatch]:
+        """The rows of a range in the order of positions, none of the batches empty. Both its ends must be given."""
+        keys = Keys(wanted.keys)
+        low, high = ntp_bounds(wanted.time)
+        left = wanted.limit
+        for part, block in self.blocks(wanted, view):
+            if left == 0:
+                return
+            if block.facts.max_ntp < low or block.facts.min_ntp > high:
+                continue
+            batch = self._read(part, block, skip=wanted.skip_damaged)
+            if batch is None:
+                continue
+            batch = _chosen(batch, block, wanted, keys, low, high)
+            if not batch.num_rows:
+                continue
+            if wanted.newest_first:
+                batch = batch.take(pa.array(range(batch.num_rows - 1, -1, -1), pa.int64()))
+            if left is not None:
+                batch = batch.slice(0, left)
+                left -= batch.num_rows
+            yield batch
+
+    def joined(self, wanted: Range, view: View | None = None) -> Iterator[pa.RecordBatch]:
+        """The same, with small batches joined: a block of a single put costs as much as one of a thousand."""
+        small: list[pa.RecordBatch] = []
+        rows = 0
+        for batch in self.batches(wanted, view):
+            if batch.num_rows >= _SMALL and not small:
+                yield batch
+                continue
+            small.append(batch)
+            rows += batch.num_rows
+            if rows >= _AT_ONCE:
+                yield pa.concat_batches(small)
+                small, rows = [], 0
+        if small:
+            yield pa.concat_batches(small) if len(small) > 1 else small[0]
+
+    def blocks(self, wanted: Range, view: View | None = None) -> Iterator[tuple[Part, Run]]:
+        """The blocks that a range of positions touches.
+
+        Raises:
+            StoreCorrupt: positions between them are missing, and the range does not say to pass over that.
+        """
+        start, end = wanted.start or 0, wanted.end or 0
+        due = end if wanted.newest_first else start
+        name = ""
+        parts = (view or self._shelf.view).parts
+        for part, block in _touched(parts, start, end, newest_first=wanted.newest_first):
+            name = part.name
+            facts = block.facts
+            gap = (facts.last + 1, due) if wanted.newest_first else (due, facts.first)
+            if gap[0] < gap[1] and not wanted.skip_damaged:
+                raise StoreCorrupt(name, gap[0], last=gap[1] - 1, why="samples are missing")
+            due = facts.first if wanted.newest_first else facts.last + 1
+            yield part, block
+        gap = (start, due) if wanted.newest_first else (due, end)
+        if gap[0] < gap[1] and not wanted.skip_damaged:
+            raise StoreCorrupt(name or "(none)", gap[0], last=gap[1] - 1, why="samples are missing")
+
+    def _read(self, part: Part, block: Run, *, skip: bool) -> pa.RecordBatch | None:
+        try:
+            return part.load(block)
+        except StoreCorrupt as error:
+            self._shelf.note_damage(error)
+            if not skip:
+                raise
+            return None
+
+    # -- single rows -------------------------------------------------------------------------------------------
+
+    def find(self, position: int, view: View | None = None) -> tuple[pa.RecordBatch, int]:
+        """The block and row of a position, which may be one that only the base has.
+
+        Raises:
+            StoreCorrupt: it is lost.
+        """
+        first, parts, base = view or self._shelf.view
+        if position < first and base is not None:
+            block = base.block_of(position)
+            if block is not None:
+                batch = self._cached(base, block)
+                column = batch.column("position")
+                row = bisect_left(range(batch.num_rows), position, key=lambda at: column[at].as_py())
+                if row < batch.num_rows and column[row].as_py() == position:
+                    return batch, row
+            raise StoreCorrupt(base.name, position, why="the sample is missing")
+        at = bisect_right(parts, position, key=lambda part: part.first) - 1
+        block = parts[at].block_of(position) if at >= 0 else None
+        if block is None:
+            raise StoreCorrupt(parts[at].name if at >= 0 else "(none)", position, why="the sample is missing")
+        return self._cached(parts[at], block), position - block.facts.first
+
+    def fetch(self, positions: Sequence[int], view: View | None = None) -> Iterator[pa.RecordBatch]:
+        """Rows by their positions, in the order given, a few thousand at a time."""
+        for begin in range(0, len(positions), _AT_ONCE):
+            chunk = positions[begin : begin + _AT_ONCE]
+            groups: dict[int, tuple[pa.RecordBatch, list[int], list[int]]] = {}
+            place = 0
+            while place < len(chunk):
+                batch, row = self.find(chunk[place], view)
+                after = _same_block(chunk, place, row, batch)
+                _, rows, places = groups.setdefault(id(batch), (batch, [], []))
+                rows.extend([row + position - chunk[place] for position in chunk[place:after]])
+                places.extend(range(place, after))
+                place = after
+            taken = [batch.take(pa.array(rows, pa.int64())) for batch, rows, _ in groups.values()]
+            order = [place for _, _, places in groups.values() for place in places]
+            joined = pa.concat_batches(taken)
+            if order != sorted(order):
+                back = sorted(range(len(order)), key=order.__getitem__)
+                joined = joined.take(pa.array(back, pa.int64()))
+            yield joined
+
+    def _cached(self, part: Part, block: Run) -> pa.RecordBatch:
+        key = (part, block.facts.first)
+        with self._cache_lock:
+            batch = self._cache.get(key)
+            if batch is not None and batch.num_rows == block.facts.rows:
+                self._cache.move_to_end(key)
+                return batch
+        batch = self._read(part, block, skip=False)
+        assert batch is not None
+        with self._cache_lock:
+            self._cache[key] = batch
+            while len(self._cache) > STORE_CACHED_BLOCKS:
+                self._cache.popitem(last=False)
+        return batch
+
+
+def _same_block(positions: Sequence[int], place: int, row: int, batch: pa.RecordBatch) -> int:
+    """Where in `positions` those end that go on from `place` upwards within the block that has it in `row`."""
+    column = batch.column("position")
+    last: int = column[batch.num_rows - 1].as_py()
+    if last - positions[place] != batch.num_rows - 1 - row:
+        return place + 1  # a block of the base, whose positions have gaps
+    at = place + 1
+    while at < len(positions) and positions[at - 1] < positions[at] <= last:
+        at += 1
+    return at
+
+
+def _touched(parts: Sequence[Part], start: int, end: int, *, newest_first: bool) -> Iterator[tuple[Part, Run]]:
+    if start >= end:
+        return
+    low = max(bisect_right(parts, start, key=lambda part: part.first) - 1, 0)
+    high = bisect_left(parts, end, key=lambda part: part.first)
+    chosen = parts[low:high]
+    for part in reversed(chosen) if newest_first else chosen:
+        blocks = part.blocks
+        begin = max(bisect_right(blocks, start, key=lambda block: block.facts.first) - 1, 0)
+        stop = bisect_left(blocks, end, key=lambda block: block.facts.first)
+        touched = blocks[begin:stop]
+        for block in reversed(touched) if newest_first else touched:
+            if block.facts.last >= start:
+                yield part, block
+
+
+def _chosen(batch: pa.RecordBatch, block: Run, wanted: Range, keys: Keys, low: int, high: int) -> pa.RecordBatch:
+    """The rows of a block that a range wants, in the order of positions."""
+    first = block.facts.first
+    begin = max((wanted.start or 0) - first, 0)
+    stop = min((wanted.end or 0) - first, batch.num_rows)
+    if begin or stop < batch.num_rows:
+        batch = batch.slice(begin, max(stop - begin, 0))
+    mask = keys.mask(batch.column("key"))
+    times = batch.column("ntp64")
+    if block.facts.min_ntp < low:
+        mask = _both(mask, pc.greater_equal(times, pa.scalar(low, pa.uint64())))
+    if block.facts.max_ntp > high:
+        mask = _both(mask, pc.less_equal(times, pa.scalar(high, pa.uint64())))
+    return batch if mask is None else batch.filter(mask)
+
+
+def _both(a: pa.Array | None, b: pa.Array) -> pa.Array:
+    return b if a is None else pc.and_(a, b)
+
+
+def empty() -> pa.RecordBatch:
+    """No samples."""
+    return pa.RecordBatch.from_pylist([], schema=SCHEMA)

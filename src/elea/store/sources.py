@@ -1,0 +1,101 @@
+"""Which numbered samples a log has already: a retry is stored once.
+
+Per source (node, entity) the log remembers runs of numbers that lie one behind the other in the log too. A writer
+alone makes one run, sixty-four writers in turn make one run a sample, so the number of runs is bounded and the oldest
+give way to a floor: numbers at or below it count as stored. A writer must therefore not fall behind itself by more
+than STORE_SOURCE_RUNS samples, and must not start its numbers again under the same source.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import Final
+
+from elea.model.limits import STORE_SOURCE_RUNS, STORE_SOURCES
+
+__all__ = ["Sources"]
+
+Source = tuple[bytes, int]
+_NEW: Final = -1
+
+
+class _Numbers:
+    """The numbers of one source: those up to `floor`, and runs (first number, last number, position of the first)."""
+
+    __slots__ = ("firsts", "floor", "lasts", "positions")
+
+    def __init__(self, floor: int = -1) -> None:
+        self.floor = floor
+        self.firsts: list[int] = []
+        self.lasts: list[int] = []
+        self.positions: list[int] = []
+
+    def position(self, number: int) -> int | None:
+        """Where the number is stored; None if it is but nobody knows where, -1 if it is not."""
+        at = bisect_right(self.firsts, number) - 1
+        if at >= 0 and number <= self.lasts[at]:
+            return self.positions[at] + number - self.firsts[at]
+        return None if number <= self.floor else _NEW
+
+    def add(self, number: int, position: int) -> None:
+        """Take in a number that is not there yet."""
+        at = bisect_right(self.firsts, number) - 1
+        if at >= 0 and self.lasts[at] == number - 1 and self.positions[at] + number - self.firsts[at] == position:
+            self.lasts[at] = number
+            return
+        self.firsts.insert(at + 1, number)
+        self.lasts.insert(at + 1, number)
+        self.positions.insert(at + 1, position)
+        if len(self.firsts) > STORE_SOURCE_RUNS:
+            half = STORE_SOURCE_RUNS // 2
+            self.floor = max(self.floor, self.lasts[half - 1])
+            del self.firsts[:half], self.lasts[:half], self.positions[:half]
+
+
+class Sources:
+    """The numbers of every source, the longest silent one first."""
+
+    def __init__(self) -> None:
+        self._known: dict[Source, _Numbers] = {}
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def find(self, id: bytes, entity: int, number: int) -> int | None:
+        """Where a number is stored; None if it is but nobody knows where, -1 if it is not."""
+        numbers = self._known.get((id, entity))
+        return _NEW if numbers is None else numbers.position(number)
+
+    def add(self, id: bytes, entity: int, number: int, position: int) -> None:
+        """Take in a number; one that is known already stays where it was."""
+        source = (id, entity)
+        numbers = self._known.pop(source, None)
+        if numbers is None:
+            numbers = _Numbers()
+            if len(self._known) >= STORE_SOURCES:
+                self._known.pop(next(iter(self._known)))
+        self._known[source] = numbers
+        if numbers.position(number) == _NEW:
+            numbers.add(number, position)
+
+    def rows(self) -> list[tuple[bytes, int, int, int, int]]:
+        """Everything as rows (id, entity, first, last, position); a floor is a row with position -1."""
+        found = []
+        for (id, entity), numbers in list(self._known.items()):
+            if numbers.floor >= 0:
+                found.append((id, entity, 0, numbers.floor, -1))
+            found.extend(
+                (id, entity, *run) for run in zip(numbers.firsts, numbers.lasts, numbers.positions, strict=True)
+            )
+        return found
+
+    def restore(self, rows: list[tuple[bytes, int, int, int, int]]) -> None:
+        """Take in what `rows` gave, in its order."""
+        for id, entity, first, last, position in rows:
+            numbers = self._known.setdefault((id, entity), _Numbers())
+            if position < 0:
+                numbers.floor = last
+            else:
+                numbers.firsts.append(first)
+                numbers.lasts.append(last)
+                numbers.positions.append(position)

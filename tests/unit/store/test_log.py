@@ -1,0 +1,383 @@
+"""What a log promises its users, whether it is in memory or on disk."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from elea.model.errors import LimitReached, StoreError, StoreReadOnly, StoreTrimmed
+from elea.model.pattern import Pattern
+from elea.model.resource import Resource
+from elea.store import DEL, SCHEMA, Log, Range, Record, Retention, State, Stored, memory_log, open_log
+from elea.store.reading import Keys, ntp_bounds
+from tests.unit.store.samples import SECOND, filled, sample, stored
+
+
+@pytest.fixture(params=["memory", "disk"])
+def log(request: pytest.FixtureRequest, memory_path: Path) -> Iterator[Log]:
+    with memory_log() if request.param == "memory" else open_log(memory_path / "log", segment_bytes=20_000) as log:
+        yield log
+
+
+# -- append ----------------------------------------------------------------------------------------------------
+
+
+def test_every_field_comes_back_as_it_went_in(log: Log) -> None:
+    full = Record(
+        "a/é/b", b"\x00\xff", (1 << 64) - 1, b"\x01\x02", (1 << 62) + 1, DEL, (1 << 31) - 1, b"", b"\x00",
+        b"\x10" * 16, (1 << 32) - 1, (1 << 64) - 1, True, 255,
+    )  # fmt: skip
+    plain = Record("a", b"", 0, b"\x01", 0)
+
+    log.append([full, plain])
+
+    assert stored(log) == [Stored(0, full), Stored(1, plain)]
+    assert log.latest("a") == Stored(1, plain)
+    assert log.latest("a/é/b", deleted=True) == Stored(0, full)
+
+
+def test_nothing_appended_is_nothing_stored(log: Log) -> None:
+    assert log.append([]).positions() == []
+    assert stored(log) == []
+    assert list(log.read_arrow()) == []
+    assert list(log.latest_matching("**")) == []
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        sample()._replace(key="a/*"),
+        sample()._replace(key=""),
+        sample()._replace(key="\ud800"),
+        sample()._replace(ntp64=-1),
+        sample()._replace(ntp64=1 << 64),
+        sample()._replace(payload=None),  # type: ignore[arg-type]
+        sample()._replace(payload=7),  # type: ignore[arg-type]
+        sample()._replace(kind=256),
+        sample()._replace(once=True),
+    ],
+)
+def test_sample_that_cannot_be_stored_is_refused_and_nothing_of_its_batch_is_stored(log: Log, wrong: Record) -> None:
+    with pytest.raises(StoreError):
+        log.append([sample(1), wrong])
+
+    assert log.end == 0
+    assert log.append([sample(2)]).first == 0
+
+
+def test_arrow_batch_is_appended_with_positions_of_this_log(log: Log) -> None:
+    log.append([sample(0)])
+    with memory_log() as other:
+        other.append([sample(number) for number in range(5)])
+        (batch,) = other.read_arrow()
+
+    receipt = log.append_arrow(batch)
+
+    assert (receipt.first, receipt.rows) == (1, 5)
+    assert [one.record for one in log.read(Range(start=1))] == [sample(number) for number in range(5)]
+
+
+def test_arrow_batch_of_other_columns_is_refused(log: Log) -> None:
+    batch = pa.record_batch({"key": ["a"], "payload": [b"x"]})
+    with pytest.raises(StoreError, match="no column 'ntp64'"):
+        log.append_arrow(batch)
+    rows = [{**sample(0)._asdict(), "position": 0, "arrival": 0, "key": None}]
+    with pytest.raises(StoreError, match="'key' has 1 nulls"):
+        log.append_arrow(pa.RecordBatch.from_pylist(rows, schema=pa.schema([f.with_nullable(True) for f in SCHEMA])))
+
+    assert log.end == 0
+
+
+def test_arrow_batch_with_lying_offsets_is_refused(log: Log) -> None:
+    with memory_log() as other:
+        other.append([sample(number) for number in range(3)])
+        (batch,) = other.read_arrow()
+    offsets = pa.py_buffer(b"".join(n.to_bytes(4, "little") for n in (0, 5, 1 << 30, 7)))
+    column = pa.Array.from_buffers(pa.binary(), 3, [None, offsets, pa.py_buffer(bytes(16))])
+
+    with pytest.raises(StoreError, match="does not fit"):
+        log.append_arrow(batch.set_column(2, "payload", column))
+
+
+def test_large_batch_and_large_samples_are_cut_into_blocks(log: Log) -> None:
+    log.append([sample(number) for number in range(40_000)])
+    log.append([sample(number, payload=bytes([number]) * (3 << 20)) for number in range(5)])
+
+    facts = [block.facts for part in log.shelf.view.parts for block in part.blocks]
+    assert max(fact.rows for fact in facts) <= 16_384
+    assert log.end == 40_005
+    assert [one.record.payload[0] for one in log.read(Range(start=40_000))] == [0, 1, 2, 3, 4]
+    assert log.latest(sample(3).key) == Stored(39_998, sample(39_998))
+
+
+# -- once ------------------------------------------------------------------------------------------------------
+
+
+def test_retry_is_stored_once_and_told_where_it_is(log: Log) -> None:
+    batch = [sample(number, source=(b"w", 1, number)) for number in range(3)]
+    assert log.append(batch).positions() == [0, 1, 2]
+
+    again = log.append([*batch, sample(9, source=(b"w", 1, 3)), batch[0]])
+
+    assert again.positions() == [0, 1, 2, 3, 0]
+    assert log.end == 4
+
+
+def test_same_numbers_of_other_sources_or_without_the_promise_are_other_samples(log: Log) -> None:
+    log.append([sample(0, source=(b"w", 1, 7))])
+
+    log.append([sample(0, source=(b"w", 2, 7)), sample(0, source=(b"v", 1, 7))])
+    log.append([sample(0, source=(b"w", 1, 7))._replace(once=False)])
+
+    assert log.end == 4
+
+
+def test_numbers_may_come_out_of_order(log: Log) -> None:
+    for number in (5, 3, 4, 3, 5, 0):
+        log.append([sample(number, source=(b"w", 1, number))])
+
+    assert [one.record.source_sn for one in stored(log)] == [5, 3, 4, 0]
+
+
+def test_numbers_far_below_the_newest_count_as_stored_at_an_unknown_place(log: Log) -> None:
+    # Two sources in turn, so that no two numbers of one lie side by side.
+    log.append([sample(0, source=(b"w", entity, number)) for number in range(1100) for entity in (0, 1)])
+
+    assert log.append([sample(0, source=(b"w", 0, 3))]).positions() == [None]
+    assert log.append([sample(0, source=(b"w", 0, 1099))]).positions() == [2198]
+
+
+def test_numbers_are_known_after_reopening_with_and_without_the_index(tmp_path: Path) -> None:
+    batch = [sample(0, source=(b"w", 0, number)) for number in (1, 2, 3, 7, 2**63)]
+    with open_log(tmp_path) as log:
+        log.append(batch)
+    for index in (True, False):
+        if not index:
+            (tmp_path / "index").unlink()
+        with open_log(tmp_path) as log:
+            assert log.append(batch).positions() == [0, 1, 2, 3, 4]
+
+
+# -- newest ----------------------------------------------------------------------------------------------------
+
+
+def test_late_sample_of_an_old_time_is_history_but_not_the_newest(log: Log) -> None:
+    log.append([sample(0, key="k", time=10), sample(1, key="k", time=5)])
+
+    newest = log.latest("k")
+
+    assert newest is not None
+    assert newest.position == 0
+    assert log.end == 2
+
+
+def test_late_put_does_not_undo_a_deletion(log: Log) -> None:
+    log.append([sample(0, key="k", time=10, kind=DEL)])
+    log.append([sample(1, key="k", time=9)])
+
+    assert log.latest("k") is None
+    assert log.latest("k", deleted=True) == Stored(0, sample(0, key="k", time=10, kind=DEL))
+    assert list(log.latest_matching("**")) == []
+
+
+def test_same_time_of_two_nodes_has_the_same_winner_in_any_order() -> None:
+    one, two = sample(1, key="k", time=3, node=b"\x01"), sample(2, key="k", time=3, node=b"\x02")
+    for order in ([one, two], [two, one]):
+        for apart in (False, True):
+            with memory_log() as log:
+                for batch in [[record] for record in order] if apart else [order]:
+                    log.append(batch)
+                newest = log.latest("k")
+                assert newest is not None
+                assert newest.record == two
+
+
+def test_state_as_of_a_time_or_position(log: Log) -> None:
+    log.append(
+        [
+            sample(0, key="a", time=1),
+            sample(1, key="b", time=2),
+            sample(2, key="a", time=3, kind=DEL),
+            sample(3, key="a", time=5),
+        ]
+    )
+
+    def state(**when: int) -> list[int]:
+        return [one.position for one in log.as_of("*", **when)]
+
+    assert state(time_ns=2 * 10**9) == [0, 1]
+    assert state(time_ns=3 * 10**9) == [1]
+    assert state(time_ns=9 * 10**9) == [1, 3]
+    assert state(position=1) == [0]
+    assert state(time_ns=9 * 10**9, position=3) == [1]
+    assert state(time_ns=0) == []
+
+
+# -- ranges ----------------------------------------------------------------------------------------------------
+
+
+def test_range_reads_as_an_arrow_stream_of_plain_messages(log: Log) -> None:
+    log.append([sample(number) for number in range(3000)])
+    log.append([sample(number, time=3010 - number) for number in range(3000, 3010)])
+    for wanted in (
+        Range(),
+        Range(start=5, end=3005),
+        Range(keys="room/1/**"),
+        Range(limit=7, newest_first=True),
+        Range(by_time=True),
+    ):
+        data = b"".join(log.read_ipc(wanted))
+
+        table = pa.ipc.open_stream(data).read_all()
+
+        assert table.schema == SCHEMA
+        assert table.column("position").to_pylist() == [one.position for one in log.read(wanted)]
+        assert b"EleaBlk" not in data
+
+
+def test_segment_file_is_an_arrow_stream(tmp_path: Path) -> None:
+    everything = filled(tmp_path, [3, 2000, 1])
+    (segment,) = tmp_path.glob("*.arrows")
+
+    table = pa.ipc.open_stream(segment.read_bytes()).read_all()
+
+    assert table.column("position").to_pylist() == list(range(2004))
+    assert table.column("payload").to_pylist() == [one.record.payload for one in everything]
+
+
+def test_range_before_the_first_sample_left_is_an_error_and_no_range_is_all_there_is(log: Log) -> None:
+    for start in (0, 10, 20, 30):
+        log.append([sample(start + number) for number in range(10)])
+        log.shelf.roll()
+    first = log.retain(Retention(samples=15), now_ns=0).first
+    assert first == 20
+
+    with pytest.raises(StoreTrimmed) as caught:
+        list(log.read(Range(start=first - 1)))
+
+    assert (caught.value.position, caught.value.first) == (first - 1, first)
+    assert next(iter(log.read())).position == first
+
+
+def test_reader_sees_what_was_there_when_it_began(log: Log) -> None:
+    log.append([sample(number) for number in range(10)])
+    reader = log.read()
+    first = next(reader)
+    log.append([sample(number) for number in range(10, 20)])
+
+    assert [first, *reader] == stored(log)[:10]
+
+
+def test_early_wildcards_choose_by_character(log: Log) -> None:
+    log.append([sample(0, key="a/b1"), sample(1, key="a/b22"), sample(2, key="@x/y")])
+
+    assert [one.position for one in log.read(Range(Pattern.of(Resource.parse("zenoh://a/b?"))))] == [0]
+    assert [one.position for one in log.latest_matching(Pattern.of(Resource.parse("zenoh://**")))] == [0, 1, 2]
+    assert [one.position for one in log.latest_matching("**")] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    "text", ["**", "a/**", "a/*", "a/b", "a/*/c", "**/c", "a$*/**", "a/**/c", "@x/**", "*", "a/@x/**"]
+)
+def test_keys_of_an_expression_are_those_it_includes(text: str) -> None:
+    from elea.model.keyexpr import includes
+
+    keys = ("a", "a/b", "a/b/c", "ab", "ab/c", "c", "@x", "@x/c", "a/@x", "a/@x/c", "a/b/@x/c", "b/a")
+    wanted = Keys(text)
+
+    assert [key for key in keys if wanted.has(key)] == [key for key in keys if includes(text, key)]
+
+
+def test_bounds_of_time_are_exact_to_the_nanosecond() -> None:
+    from elea.model.timerange import TimeRange
+    from elea.model.timestamp import ns_from_ntp64, ntp64_from_ns
+
+    for ns in (0, 1, 999_999_999, 10**9, 1_700_000_000_123_456_789):
+        at = ntp64_from_ns(ns)
+        text = str(TimeRange.parse("[now()..now()]").resolve(ns))
+        for shape, inside in ((text, True), (text.replace("[", "]", 1), False), (text[:-1] + "[", False)):
+            low, high = ntp_bounds(TimeRange.parse(shape))
+            for time in range(max(at - 9, 0), at + 9):
+                within = ns_from_ntp64(time) == ns and inside
+                assert (low <= time <= high) == within, (shape, time - at)
+
+
+def test_bounds_outside_what_a_timestamp_can_say_are_no_bounds() -> None:
+    from elea.model.timerange import TimeRange
+
+    assert ntp_bounds(TimeRange.parse("[1960-01-01T00:00:00Z..2200-01-01T00:00:00Z]")) == (0, (1 << 64) - 1)
+    assert ntp_bounds(TimeRange.parse("[..1960-01-01T00:00:00Z]"))[1] == -1
+    assert ntp_bounds(None) == (0, (1 << 64) - 1)
+
+
+# -- cursors and threads -----------------------------------------------------------------------------------------
+
+
+def test_cursor_outside_the_log_or_without_a_name_is_refused(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    log.append([sample(0)])
+    with pytest.raises(ValueError, match="ends at 1"):
+        log.move_cursor("spark", 2)
+    with pytest.raises(StoreTrimmed):
+        log.move_cursor("spark", -1)
+    with pytest.raises(ValueError, match="1 to 255"):
+        log.move_cursor("", 0)
+    monkeypatch.setattr("elea.store.log.STORE_CURSORS", 1)
+    log.move_cursor("spark", 1)
+    with pytest.raises(LimitReached):
+        log.move_cursor("another", 1)
+
+    log.move_cursor("spark", 0)
+
+    assert log.cursor("spark") == 0
+    assert log.cursor("another") is None
+
+
+def test_closed_log_takes_nothing(log: Log) -> None:
+    log.append([sample(0)])
+    log.close()
+
+    with pytest.raises(StoreReadOnly):
+        log.append([sample(1)])
+    log.close()
+    assert log.state is State.CLOSED
+
+
+def test_readers_beside_a_writer_see_whole_prefixes(log: Log) -> None:
+    problems: list[str] = []
+    done = threading.Event()
+
+    def read() -> None:
+        while not done.is_set():
+            end = log.end
+            found = [one.position for one in log.read(Range(end=end))]
+            if found != list(range(end)):
+                problems.append(f"{len(found)} of {end}")
+            newest = log.latest("room/0/temp")
+            if end and (newest is None or newest.position < end - 5):
+                problems.append(f"newest {newest} at {end}")
+
+    readers = [threading.Thread(target=read) for _ in range(2)]
+    for reader in readers:
+        reader.start()
+    for number in range(0, 600, 5):
+        log.append([sample(number + index) for index in range(5)])
+        if number % 150 == 0:
+            log.compact()
+            log.checkpoint()
+    done.set()
+    for reader in readers:
+        reader.join()
+
+    assert problems == []
+    assert log.end == 600
+
+
+def test_times_in_the_future_of_the_format_are_stored(log: Log) -> None:
+    log.append([sample(0, key="k", time=(1 << 32) - 1)])
+
+    assert log.latest("k") == Stored(0, sample(0, key="k", time=(1 << 32) - 1))
+    assert ((1 << 32) - 1) * SECOND < 1 << 64
