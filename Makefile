@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 COMPILED := .build/compiled
+COMPILED_TESTS := $(addprefix tests/unit/,wire notation io protocol space broker api testing) tests/property tests/vectors
 FUZZ_RUNS ?= 500000
 
 .PHONY: demo test test-python test-compiled test-fallback lint bench fuzz generate compiled clean
@@ -17,10 +18,10 @@ test-python: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 -q -rR --reruns 1
 	$(BIN)/python -m tests.vectors
 
-# The same suite once more, with the codecs as machine code where a C compiler is at hand.
+# What is compiled, and what stands on it, once more as machine code where a C compiler is at hand.
 test-compiled: $(VENV)/.test compiled
 	PYTHONPATH=$(COMPILED) $(BIN)/python -m tests.compiled $(COMPILED)
-	PYTHONPATH=$(COMPILED) $(BIN)/python -m pytest -n 2 -q tests/unit/wire tests/unit/notation tests/property tests/vectors
+	PYTHONPATH=$(COMPILED) $(BIN)/python -m pytest -n 2 -q -rR --reruns 1 $(COMPILED_TESTS)
 
 # Without a working compiler the same sources are installed as plain Python.
 test-fallback: $(VENV)/.test

@@ -31,6 +31,7 @@ WAY_OF_A_SAMPLE = [
     "api/feed.py",
     "api/outlet.py",
     "api/sample.py",
+    "api/stored.py",
     "broker/bundle.py",
     "broker/delivery.py",
     "broker/node.py",

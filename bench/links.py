@@ -20,7 +20,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from elea.io.dial import AnyLink, connect, listen
+from elea.io.dial import AnyLink, connect
+from elea.io.listening import listen
 from elea.io.reading import read_batches
 from elea.io.sending import Outbox
 

@@ -1,11 +1,13 @@
 """How fast is the store, beside plain SQLite? Every figure is taken in the same run, on the same disk.
 
-    python -m bench.store [--cases append,puts,scan,latest,open] [--dir DIR] [--seconds 0.7] [--rounds 3] [--json]
+    python -m bench.store [--cases append,puts,scan,latest,open,session] [--dir DIR] [--seconds 0.7] [--rounds 3]
+                          [--json]
 
 A sample has a key of 39 octets out of 10,000 and a random payload of 100. Everything acknowledged is synced before; the
 raw rate of append + fdatasync is measured between the rounds, for no figure can be judged without it.
 `append`: one writer, batches. `puts`: single acknowledged puts in flight, group commit, from one asyncio loop and from
-threads. `scan`: a range to Arrow. SQLite: write-ahead log, synchronous=FULL, a log table and a table of newest samples.
+threads. `scan`: a range to Arrow. `session`: the same through a broker process, over loopback. SQLite: write-ahead log,
+synchronous=FULL, a log table and a table of newest samples.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from bench.sessions import batch_of, broker, put_batches, puts_in_flight, scans
 from elea.model.errors import StoreError
 from elea.store import Committer, Outcome, Range, Record, memory_log, open_log
 
@@ -223,6 +226,21 @@ class Bench:
             self.say("latest", "all keys, to Arrow", "rows/s", elea=every)
         plain.close()
 
+    def session(self) -> None:
+        batch = batch_of(KEYS, 200_000)
+        with broker(self.place()) as config:
+            syncs = self.rate(self.sync(160 * 16_384))
+            rate = put_batches(config, batch, self.args.rounds)
+            self.say("session", "put_batch of 200,000", "acked/s (syncs of 16,384: /s)", elea=rate, syncs=syncs)
+            rate = scans(config, self.args.rounds)
+            self.say("session", "read everything", "rows/s to Arrow", elea=rate)
+        for count in (1, 64, 256):
+            with broker(self.place()) as config:
+                figures = puts_in_flight(config, KEYS, count, self.args.seconds * self.args.rounds)
+                figures["syncs"] = self.rate(self.sync(160 * count))
+                what = f"{count} put(ack=True) in flight, one loop"
+                self.say("session", what, "acked/s (syncs of as much: /s)", **figures)
+
     def open(self) -> None:
         path = self.place()
         with open_log(path) as log:
@@ -343,7 +361,7 @@ def _short(value: float) -> str:
 
 
 def cases(names: str) -> Iterator[str]:
-    known = ("append", "puts", "scan", "latest", "open")
+    known = ("append", "puts", "scan", "latest", "open", "session")
     for name in names.split(","):
         if name not in known:
             raise SystemExit(f"unknown case {name!r}; there are {', '.join(known)}")
@@ -352,7 +370,7 @@ def cases(names: str) -> Iterator[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="How fast is the store, beside plain SQLite?")
-    parser.add_argument("--cases", default="append,puts,scan,latest,open")
+    parser.add_argument("--cases", default="append,puts,scan,latest,open,session")
     parser.add_argument("--dir", help="a directory on the disk to measure (default: that of temporary files)")
     parser.add_argument("--seconds", type=float, default=0.7)
     parser.add_argument("--rounds", type=int, default=3)

@@ -12,14 +12,15 @@ if TYPE_CHECKING:
     from elea import aio as aio
     from elea import ext as ext
     from elea import handlers as handlers
-    from elea.api.answering import Queryable as Queryable
     from elea.api.cancellation import CancellationToken as CancellationToken
     from elea.api.channels import Handler as Handler
     from elea.api.config import Config as Config
+    from elea.api.cursor import Cursor as Cursor
     from elea.api.events import LinkEvent as LinkEvent
     from elea.api.events import LinkEventsListener as LinkEventsListener
     from elea.api.events import TransportEvent as TransportEvent
     from elea.api.events import TransportEventsListener as TransportEventsListener
+    from elea.api.following import Loss as Loss
     from elea.api.identity import EntityGlobalId as EntityGlobalId
     from elea.api.identity import SourceInfo as SourceInfo
     from elea.api.identity import ZenohId as ZenohId
@@ -38,9 +39,14 @@ if TYPE_CHECKING:
     from elea.api.logs import init_log_from_env_or as init_log_from_env_or
     from elea.api.logs import try_init_log_from_env as try_init_log_from_env
     from elea.api.matching import MatchingListener as MatchingListener
+    from elea.api.pacing import Periodic as Periodic
+    from elea.api.pacing import Pull as Pull
     from elea.api.publishing import Publisher as Publisher
+    from elea.api.querier import Querier as Querier
     from elea.api.query import Query as Query
-    from elea.api.querying import Querier as Querier
+    from elea.api.queryable import Queryable as Queryable
+    from elea.api.reading import Reading as Reading
+    from elea.api.receipt import Receipt as Receipt
     from elea.api.reply import QueryConsolidation as QueryConsolidation
     from elea.api.reply import Reply as Reply
     from elea.api.reply import ReplyError as ReplyError
@@ -51,6 +57,7 @@ if TYPE_CHECKING:
     from elea.api.session import Session as Session
     from elea.api.session import open as open
     from elea.api.sessioninfo import SessionInfo as SessionInfo
+    from elea.api.stored import StoredSample as StoredSample
     from elea.api.subscribing import Subscriber as Subscriber
     from elea.api.timestamp import NTP64 as NTP64
     from elea.api.timestamp import Timestamp as Timestamp
@@ -75,11 +82,12 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "api.answering": "Queryable",
     "api.cancellation": "CancellationToken",
     "api.channels": "Handler",
     "api.config": "Config",
+    "api.cursor": "Cursor",
     "api.events": "LinkEvent LinkEventsListener TransportEvent TransportEventsListener",
+    "api.following": "Loss",
     "api.identity": "EntityGlobalId SourceInfo ZenohId",
     "api.info": "Hello Link MatchingStatus Transport",
     "api.instrumentation": "InterceptionPoint TimestampContext TimestampInstrumentation "
@@ -87,14 +95,19 @@ _HOMES = {
     "api.liveliness": "Liveliness LivelinessToken",
     "api.logs": "init_log_from_env_or try_init_log_from_env",
     "api.matching": "MatchingListener",
+    "api.pacing": "Periodic Pull",
     "api.publishing": "Publisher",
     "api.query": "Query",
-    "api.querying": "Querier",
+    "api.querier": "Querier",
+    "api.queryable": "Queryable",
+    "api.reading": "Reading",
+    "api.receipt": "Receipt",
     "api.reply": "QueryConsolidation Reply ReplyError ReplyKeyExpr",
     "api.sample": "Sample",
     "api.scouting": "Scout scout",
     "api.session": "Session open",
     "api.sessioninfo": "SessionInfo",
+    "api.stored": "StoredSample",
     "api.subscribing": "Subscriber",
     "api.timestamp": "NTP64 Timestamp TimestampId",
     "api.whatami": "WhatAmI WhatAmIMatcher",

@@ -14,6 +14,7 @@ from typing import ClassVar, Final, NoReturn, TypeVar, cast, get_args, get_origi
 
 from elea.api.zbytes import ZBytes
 from elea.model.errors import EleaError
+from elea.model.limits import EMPTY_ELEMENTS
 
 __all__ = [
     "Float32",
@@ -34,9 +35,6 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-
-EMPTY_ELEMENTS: Final = 1 << 16
-"""Elements of a list that take no octets, such as empty tuples: nine octets could ask for any number of them."""
 
 
 class ZDeserializeError(EleaError):

@@ -11,7 +11,8 @@ from elea.model.keyexplain import explain
 from elea.model.keyexpr import KeyExpr, SetIntersectionLevel, canonize, witness
 from elea.model.pattern import Pattern
 from elea.model.resource import Resource, Selection, path_includes, paths_intersect, resources_match
-from elea.model.selector import Parameters, Selector, TimeRange
+from elea.model.selector import Parameters, Selector
+from elea.model.timerange import TimeRange
 from tests.fuzz import corpus
 from tests.fuzz.laws import broken, require
 from tests.fuzz.target import Target

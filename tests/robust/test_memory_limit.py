@@ -60,7 +60,7 @@ def test_broker_with_little_memory_survives_publishers_that_are_too_fast() -> No
 
         def accounted() -> bool:
             """Each sample was taken by both subscribers' links or is counted as lost on the way."""
-            router_lost = metric(observer, "elea_link_lost_samples_total")
+            router_lost = metric(observer, "elea_link_dropped_messages_total")
             arrived = subscriber.ask("count", KEY)
             return bool(router_lost > 0 and put - lost <= arrived + router_lost)
 
@@ -84,7 +84,7 @@ def main() -> None:
         put, lost = overload(locator, 5, 200_000)
         seconds = time.monotonic() - begin
         with elea.open(config("client", "connect", locator)) as observer:
-            router_lost = metric(observer, "elea_link_lost_samples_total")
+            router_lost = metric(observer, "elea_link_dropped_messages_total")
         arrived = subscriber.ask("count", KEY)
         unseen = put - arrived - lost - router_lost
         print(f"put      {put} in {seconds:.1f} s, {put / arrived:.1f} times what arrived")

@@ -42,7 +42,7 @@ class Counting:
 def dropped(session: elea.Session) -> int:
     """Messages the router says it has dropped on the way out, on all links."""
     (reply,) = [reply.ok for reply in session.get("@/*/router/metrics?compression=false") if reply.ok]
-    found = re.findall(r"^elea_link_lost_samples_total\{.*\} (\d+)$", reply.payload.to_string(), re.MULTILINE)
+    found = re.findall(r"^elea_link_dropped_messages_total\{.*\} (\d+)$", reply.payload.to_string(), re.MULTILINE)
     return sum(map(int, found))
 
 

@@ -26,9 +26,11 @@ from elea.aio.matching import MatchingListener
 from elea.aio.publishing import Publisher
 from elea.aio.querying import Querier, Replies
 from elea.aio.session import Session, open
+from elea.aio.storing import Cursor, Reading
 from elea.aio.subscribing import Subscriber
 
 __all__ = [
+    "Cursor",
     "LinkEventsListener",
     "Liveliness",
     "LivelinessSubscriber",
@@ -40,6 +42,7 @@ __all__ = [
     "Querier",
     "Query",
     "Queryable",
+    "Reading",
     "Replies",
     "Session",
     "SessionInfo",

@@ -8,8 +8,8 @@ from typing import Any, Self
 
 from elea.aio.calling import twin
 from elea.aio.handle import Receiving
-from elea.api import answering as threaded
 from elea.api import query as threaded_query
+from elea.api import queryable as threaded
 from elea.api.identity import SourceInfo
 from elea.api.instrumentation import TimestampStack
 from elea.api.reply import ReplyKeyExpr

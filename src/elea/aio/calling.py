@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Coroutine
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
-__all__ = ["in_thread", "twin"]
+__all__ = ["in_thread", "in_thread_soon", "twin"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -71,6 +71,11 @@ async def in_thread(work: Callable[[], R], *, unwanted: Callable[[R], object] | 
 
     _workers.submit(job)
     return await future
+
+
+def in_thread_soon(work: Callable[[], object]) -> None:
+    """The same for work that says itself what comes of it."""
+    _workers.submit(work)
 
 
 class _Workers:

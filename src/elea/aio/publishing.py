@@ -19,6 +19,11 @@ from elea.model.qos import CongestionControl, Priority, Reliability
 
 if TYPE_CHECKING:
     from elea.aio.session import Session
+    from elea.api.identity import SourceInfo
+    from elea.api.instrumentation import TimestampInstrumentation
+    from elea.api.receipt import Receipt
+    from elea.api.timestamp import Timestamp
+    from elea.api.zbytes import IntoZBytes
 
 __all__ = ["Publisher", "Turns", "is_full"]
 
@@ -106,22 +111,44 @@ class Publisher(Handle):
         return Pending(begin())
 
     @twin(threaded.Publisher.put)
-    async def put(self, payload: Any, **options: Any) -> None:
+    async def put(self, payload: Any, **options: Any) -> Receipt | None:
+        if self._inner._durability is not None:
+            return await self._stored(payload=payload, **{"encoding": self.encoding, **options})
         if self._full():
             await in_thread(partial(self._inner.put, payload, **options))
-            return
+            return None
         self._inner.put(payload, **options)
         if self._turns.due():
             await asyncio.sleep(0)
+        return None
 
     @twin(threaded.Publisher.delete)
-    async def delete(self, **options: Any) -> None:
+    async def delete(self, **options: Any) -> Receipt | None:
+        if self._inner._durability is not None:
+            return await self._stored(payload=None, encoding=None, **options)
         if self._full():
             await in_thread(partial(self._inner.delete, **options))
-            return
+            return None
         self._inner.delete(**options)
         if self._turns.due():
             await asyncio.sleep(0)
+        return None
+
+    async def _stored(
+        self,
+        *,
+        ack: bool = False,
+        attachment: IntoZBytes | None = None,
+        timestamp: Timestamp | None = None,
+        timestamp_instrumentation: TimestampInstrumentation | None = None,
+        source_info: SourceInfo | None = None,
+        timeout: float | int | None = None,
+        **options: Any,
+    ) -> Receipt | None:
+        inner = self._inner
+        inner._outlet.check()
+        options |= {"attachment": attachment, "timestamp": timestamp, "source_info": source_info, "timeout": timeout}
+        return await self._session._storing.put(ack=ack, numbers=inner._numbers, **inner._for_store(options))
 
     def _full(self) -> bool:
         outlet = self._inner._outlet

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 from elea.aio.handle import Handle, Pending
 from elea.aio.inbox import DEFAULT_CAPACITY, Inbox, Overflow, into_inbox
 from elea.aio.matching import MatchingListener
-from elea.api import querying as threaded
+from elea.api import querier as threaded
 from elea.api.callbacks import Callback
 from elea.api.cancellation import CancellationToken
 from elea.api.errors import ChannelClosed

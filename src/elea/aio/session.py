@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import weakref
+from collections.abc import Callable
 from functools import partial
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from elea.aio.answering import Queryable
 from elea.aio.calling import in_thread, twin
@@ -16,7 +17,7 @@ from elea.aio.info import SessionInfo
 from elea.aio.liveliness import Liveliness
 from elea.aio.publishing import Publisher, Turns, is_full
 from elea.aio.querying import Querier, ask
-from elea.aio.subscribing import Subscriber
+from elea.aio.subscribing import Subscriber, paced
 from elea.api import session as threaded
 from elea.api.callbacks import Callback
 from elea.api.cancellation import CancellationToken
@@ -26,6 +27,16 @@ from elea.api.timestamp import Timestamp
 from elea.model.keyexpr import KeyExpr
 from elea.model.qos import Locality, Priority
 from elea.model.selector import Selector
+
+if TYPE_CHECKING:
+    from datetime import datetime, timedelta
+
+    from elea.aio.following import Replay
+    from elea.aio.storing import Cursor, Reading, Storing
+    from elea.api.following import Loss
+    from elea.api.pacing import Periodic, Pull
+    from elea.api.receipt import Receipt
+    from elea.api.storing import Durability
 
 __all__ = ["Session", "open"]
 
@@ -42,6 +53,7 @@ class Session:
     def __init__(self, inner: threaded.Session) -> None:
         self._inner = inner
         self._turns = Turns()
+        self._stores: Storing | None = None
         self._callers: weakref.WeakSet[Caller[Any]] = weakref.WeakSet()
 
     # -- the session itself
@@ -72,6 +84,8 @@ class Session:
         """End the session and everything declared through it; returns soon, whatever others do."""
         # Whatever happens to the caller's task meanwhile, the closing goes on in its thread.
         await in_thread(self._inner.close)
+        if self._stores is not None:
+            self._stores.wake()  # nobody brings anything round any more
         callers = list(self._callers)
         await asyncio.gather(*(caller.settle(CLOSING_SECONDS) for caller in callers))
         for caller in callers:
@@ -96,22 +110,73 @@ class Session:
     # -- samples
 
     @twin(threaded.Session.put)
-    async def put(self, key_expr: Any, payload: Any, **options: Any) -> None:
+    async def put(
+        self,
+        key_expr: Any,
+        payload: Any,
+        *,
+        durability: Durability | None = None,
+        ack: bool = False,
+        timeout: float | int | None = None,
+        **options: Any,
+    ) -> Receipt | None:
+        if (ack or durability is not None) and self._inner._storing.wants(durability, ack=ack):
+            return await self._storing.put(
+                ack=ack,
+                **self._inner._for_store(key_expr, payload=payload, durability=durability, timeout=timeout, **options),
+            )
         if self._full(key_expr, **options):
             await in_thread(partial(self._inner.put, key_expr, payload, **options))
-            return
+            return None
         self._inner.put(key_expr, payload, **options)
         if self._turns.due():
             await asyncio.sleep(0)
+        return None
 
     @twin(threaded.Session.delete)
-    async def delete(self, key_expr: Any, **options: Any) -> None:
+    async def delete(
+        self,
+        key_expr: Any,
+        *,
+        durability: Durability | None = None,
+        ack: bool = False,
+        timeout: float | int | None = None,
+        **options: Any,
+    ) -> Receipt | None:
+        if (ack or durability is not None) and self._inner._storing.wants(durability, ack=ack):
+            return await self._storing.put(
+                ack=ack,
+                **self._inner._for_store(key_expr, payload=None, durability=durability, timeout=timeout, **options),
+            )
         if self._full(key_expr, **options):
             await in_thread(partial(self._inner.delete, key_expr, **options))
-            return
+            return None
         self._inner.delete(key_expr, **options)
         if self._turns.due():
             await asyncio.sleep(0)
+        return None
+
+    @twin(threaded.Session.put_batch)
+    async def put_batch(self, batch: Any, key_expr: Any = None, **options: Any) -> Receipt:
+        return await self._storing.put_batch(batch, key_expr, **options)
+
+    def read(self, key_expr: KeyExpr | str, **options: Any) -> Reading:
+        """What a broker has stored of a key expression; options as in `elea.Session.read`.
+
+        ::
+
+            async for batch in session.read("home/**", start=1000):
+                print(batch.num_rows)
+        """
+        from elea.aio.storing import Reading
+
+        return Reading(partial(self._inner.read, key_expr, **options))
+
+    def cursor(self, key_expr: KeyExpr | str, name: str) -> Cursor:
+        """A named position in the log of a key expression, which the broker remembers."""
+        from elea.aio.storing import Cursor
+
+        return Cursor(self._storing, self._inner.cursor(key_expr, name))
 
     def declare_publisher(self, key_expr: KeyExpr | str, **options: Any) -> Pending[Publisher]:
         """Declare that this session will put to a key, again and again; options as in `elea.Session`."""
@@ -127,16 +192,48 @@ class Session:
         handler: Any = None,
         *,
         allowed_origin: Locality | None = None,
+        mode: Pull | Periodic | None = None,
+        history: int | None = None,
+        since: datetime | timedelta | int | None = None,
+        cursor: str | None = None,
+        auto_commit: bool = True,
+        on_loss: Callable[[Loss], object] | None = None,
         capacity: int = DEFAULT_CAPACITY,
         overflow: Overflow = "block",
     ) -> Pending[Subscriber]:
-        """Receive what is put to a key expression."""
+        """Receive what is put to a key expression; options as in `elea.Session`."""
+        follows = history is not None or since is not None or cursor is not None
+        waiting: dict[str, Any] = {"capacity": capacity, "overflow": overflow}
 
         async def begin() -> Subscriber:
+            if mode is not None:
+                if follows:
+                    raise ValueError(threaded.NO_HISTORY)
+                return paced(self, key_expr, handler, allowed_origin, mode, **waiting)
+            if follows:
+                from elea.aio.following import follow
+                from elea.api.logreading import Start
+
+                if allowed_origin is not None:
+                    raise ValueError(threaded.NO_ORIGIN)
+                key, start = self._inner._key(key_expr), Start(history, since, cursor)
+                return await follow(self, key, handler, start, auto_commit=auto_commit, on_loss=on_loss, **waiting)
             declare = partial(self._inner.declare_subscriber, key_expr, allowed_origin=allowed_origin)
-            return Subscriber(self, declare, handler, "Sample", capacity=capacity, overflow=overflow)
+            return Subscriber(self, declare, handler, "Sample", **waiting)
 
         return Pending(begin())
+
+    def replay(
+        self,
+        key_expr: KeyExpr | str,
+        since: datetime | timedelta | None = None,
+        until: datetime | timedelta | None = None,
+        pace: float | None = 1.0,
+    ) -> Replay:
+        """The samples that a broker has kept, again: `async for sample in session.replay(…)`."""
+        from elea.aio.following import Replay
+
+        return Replay(self._inner.replay(key_expr, since, until, pace))
 
     # -- queries
 
@@ -192,6 +289,14 @@ class Session:
     def liveliness(self) -> Liveliness:
         """Tokens of this session, and those of others."""
         return Liveliness(self)
+
+    @property
+    def _storing(self) -> Storing:
+        if self._stores is None:
+            from elea.aio.storing import Storing
+
+            self._stores = Storing(self._inner)
+        return self._stores
 
     def _full(
         self,

@@ -1,19 +1,16 @@
-"""Queryables: queries from the node to a user's handler, and the answers back."""
+"""Answering: a query from the node to a user's handler, and the answers back; compiled where that is possible."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
-from elea.api.handle import Receiving
 from elea.api.outlet import body_of
 from elea.api.query import Query
 from elea.api.sample import Sample, encoding_of, source_info_of
 from elea.api.sinks import Sink
-from elea.broker.delivery import Mailbox
 from elea.broker.own import Asked
 from elea.model.encoding import Encoding
-from elea.model.keyexpr import KeyExpr
-from elea.model.qos import Locality, SampleKind
+from elea.model.qos import SampleKind
 from elea.space.face import Response
 from elea.wire.zenoh1 import messages as m
 from elea.wire.zenoh1.queries import plain_reply
@@ -21,9 +18,7 @@ from elea.wire.zenoh1.queries import plain_reply
 if TYPE_CHECKING:
     from elea.api.session import Session
 
-__all__ = ["Queryable"]
-
-H = TypeVar("H")
+__all__ = ["Answerer", "hand_over"]
 
 
 class Answerer:
@@ -47,13 +42,13 @@ class Answerer:
     def reply(self, sample: Sample) -> None:
         if sample._more is None:
             key = sample._key
-            text = self._asked.request.key if key is self._asked.expr else str(key)
+            text = self._asked.request.key if key is self._asked.expr else self._session._whole(str(key))
             self._respond(text, plain_reply(sample._raw[5]))
             return
         payload = None if sample.kind is SampleKind.DELETE else sample._raw[5]
         attachment = None if sample.attachment is None else sample.attachment.to_bytes()
         body = body_of(payload, sample.encoding, sample.timestamp, attachment, sample.source_info)
-        self._respond(str(sample._key), m.Reply(body))
+        self._respond(self._session._whole(str(sample._key)), m.Reply(body))
 
     def error(self, payload: bytes, encoding: Encoding) -> None:
         wire = None if encoding == Encoding.ZENOH_BYTES else m.Encoding(encoding.id, encoding.schema)
@@ -94,61 +89,29 @@ class Answerer:
         self._session._wake()
 
 
-class Queryable(Receiving[H]):
-    """Answers queries on a key expression.
-
-    ::
-
-        with session.declare_queryable("home/1/temp") as queryable:
-            for query in queryable:
-                with query:
-                    query.reply(query.key_expr, "21.5")
-    """
-
-    def __init__(
-        self, session: Session, key_expr: KeyExpr, handler: object, *, complete: bool, origin: Locality
-    ) -> None:
-        sink: Sink[Query]
-        sink, user = session._handler(handler, "Query")
-        super().__init__(session, sink, user)  # type: ignore[arg-type]
-        self._key_expr = key_expr
-        self._answering = session._node.own.answer(
-            str(key_expr),
-            Mailbox(self._asked),
-            complete=complete,
-            here=origin is not Locality.REMOTE,
-            elsewhere=origin is not Locality.SESSION_LOCAL,
-        )
-
-    @property
-    def key_expr(self) -> KeyExpr:
-        """The keys it answers for."""
-        return self._key_expr
-
-    def _asked(self, asked: Asked) -> None:
-        body = asked.request.body
-        if not isinstance(body, m.Query):
-            asked.done()
-            return
-        answerer = Answerer(self._session, asked, self._eid)
-        value = body.value
-        # The query is nobody's but the handler's: what it does not keep is gone when `push` returns.
-        if value is None and body.attachment is None and body.source_info is None:
-            self._sink.push(Query(asked.expr, body.parameters or "", answerer))
-        else:
-            self._sink.push(
-                Query(
-                    asked.expr,
-                    body.parameters or "",
-                    answerer,
-                    payload=None if value is None else value.payload,
-                    encoding=None if value is None else encoding_of(value.encoding),
-                    attachment=body.attachment,
-                    source_info=source_info_of(body.source_info),
-                )
+def hand_over(session: Session, eid: int, sink: Sink[Query], asked: Asked) -> None:
+    """Give a query to a queryable's handler."""
+    body = asked.request.body
+    namespace = session._namespace
+    expr = asked.expr if namespace is None else namespace.own_expr(asked.expr)
+    if expr is None or not isinstance(body, m.Query):
+        asked.done()
+        return
+    answerer = Answerer(session, asked, eid)
+    value = body.value
+    # The query is nobody's but the handler's: what it does not keep is gone when `push` returns.
+    if value is None and body.attachment is None and body.source_info is None:
+        sink.push(Query(expr, body.parameters or "", answerer))
+    else:
+        sink.push(
+            Query(
+                expr,
+                body.parameters or "",
+                answerer,
+                payload=None if value is None else value.payload,
+                encoding=None if value is None else encoding_of(value.encoding),
+                attachment=body.attachment,
+                source_info=source_info_of(body.source_info),
             )
-        answerer.settle()
-
-    def _end(self) -> None:
-        self._session._node.own.stop_answering(self._answering)
-        self._sink.close()
+        )
+    answerer.settle()

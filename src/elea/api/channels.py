@@ -15,20 +15,15 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Final, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from elea.api.errors import ChannelClosed
 from elea.model.errors import OperationTimeout
+from elea.model.limits import DEFAULT_CAPACITY, PATIENCE
 
 __all__ = ["DEFAULT_CAPACITY", "PATIENCE", "Handler"]
 
 T = TypeVar("T")
-
-DEFAULT_CAPACITY: Final = 256
-"""Items held where the user did not say; the same as in eclipse-zenoh."""
-
-PATIENCE: Final = 5.0
-"""Seconds a producer waits for a consumer that takes nothing; half a lease, as for a blocked message on a link."""
 
 
 class Handler(Generic[T]):

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import copy
 import importlib
-import json
 import os
-from pathlib import Path
-from typing import ClassVar, Final, NoReturn
+from typing import TYPE_CHECKING, ClassVar, Final, NoReturn
 
 from elea.api.json5 import Json, parse
 from elea.api.kinds import Section, nearest
 from elea.api.schema import SCHEMA
 from elea.model.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = ["Config"]
 
@@ -52,6 +53,8 @@ class Config:
     @classmethod
     def from_file(cls, path: str | Path) -> Config:
         """The configuration in a file: `.json5`, `.json`, `.toml`, and `.yaml` where PyYAML is installed."""
+        from pathlib import Path  # not with the module: it costs 5 ms, and most configurations are in no file
+
         file = Path(path)
         try:
             text = file.read_text(encoding="utf-8")
@@ -130,10 +133,11 @@ class Config:
         _unknown(key, "", SCHEMA)
 
     def __str__(self) -> str:
-        return json.dumps(SCHEMA.shown(self._tree), separators=(",", ":"), sort_keys=True, ensure_ascii=False)
+        return _dumps(SCHEMA.shown(self._tree), sort=True)
 
     def __repr__(self) -> str:
-        return f"Config.from_json5({json.dumps(self._changes(), ensure_ascii=False)!r})"
+        changes = _dumps(self._changes(), separators=(", ", ": "))
+        return f"Config.from_json5({changes!r})"
 
     def _changes(self) -> Json:
         """What differs from the defaults; hidden entries are left out, because they may be secrets."""
@@ -164,8 +168,10 @@ def _unknown(key: str, name: str, section: Section | None) -> NoReturn:
     raise ConfigError(key or "/", "there is no such entry", nearest(name, section.entries))
 
 
-def _dumps(value: Json) -> str:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+def _dumps(value: Json, *, separators: tuple[str, str] = (",", ":"), sort: bool = False) -> str:
+    import json  # not with the module: to open a session, nothing is written
+
+    return json.dumps(value, separators=separators, sort_keys=sort, ensure_ascii=False)
 
 
 def _descend(value: Json, names: list[str], key: str) -> Json:

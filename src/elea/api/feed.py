@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from elea.api.namespace import Namespace
 from elea.api.sample import Sample
 from elea.api.sinks import Sink
 from elea.broker.routes import Arrived
@@ -12,14 +13,20 @@ __all__ = ["Feed"]
 class Feed:
     """Makes samples of what arrives for one subscriber."""
 
-    __slots__ = ("_sink",)
+    __slots__ = ("_namespace", "_sink")
 
-    def __init__(self, sink: Sink[Sample]) -> None:
+    def __init__(self, sink: Sink[Sample], namespace: Namespace | None = None) -> None:
         self._sink = sink
+        self._namespace = namespace
 
     def arrived(self, arrived: Arrived) -> None:
         """Hand a run over."""
         key = arrived.key
+        if self._namespace is not None:
+            own = self._namespace.own_expr(key)
+            if own is None:
+                return
+            key = own
         run = arrived.run
         if len(run) == 1:
             self._sink.push(Sample(key, run[0]))

@@ -54,6 +54,9 @@ class Handle:
     def _end(self) -> None:
         """What ending means."""
 
+    def _leave(self) -> None:
+        """The session is about to be closed: the last chance to use it."""
+
     def __enter__(self) -> Self:
         return self
 

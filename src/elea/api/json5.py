@@ -11,18 +11,16 @@ import re
 from typing import Final, NoReturn, TypeAlias
 
 from elea.model.errors import ConfigError
+from elea.model.limits import MAX_DEPTH
 
 __all__ = ["MAX_DEPTH", "Json", "parse"]
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
-MAX_DEPTH: Final = 128
-"""Nesting of arrays and objects; the deepest useful configuration has eight levels."""
-
 # White space of JSON5 is that of ECMAScript: the BOM and all space separators count.
 _BLANK: Final = re.compile(r"(?:[\s\ufeff]+|//[^\n\r\u2028\u2029]*|/\*.*?\*/)*", re.DOTALL)
 _NAME: Final = re.compile(r"(?:[^\W\d]|\$|\\u[0-9a-fA-F]{4})(?:\w|\$|[\u200c\u200d]|\\u[0-9a-fA-F]{4})*")
-_NUMBER: Final = re.compile(
+_NUMBER: Final = (
     r"[+-]?(?:0[xX][0-9a-fA-F]+|Infinity|NaN|(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"
 )
 _PLAIN: Final = {'"': re.compile(r'[^"\\\n\r]+'), "'": re.compile(r"[^'\\\n\r]+")}
@@ -126,7 +124,7 @@ class _Reader:
         return re.sub(r"\\u(....)", lambda found: chr(int(found[1], 16)), match[0])
 
     def word_or_number(self) -> Json:
-        match = _NUMBER.match(self.text, self.at)
+        match = re.compile(_NUMBER).match(self.text, self.at)
         if match is None:
             match = _NAME.match(self.text, self.at)
             if match is None or match[0] not in _WORDS:

@@ -6,7 +6,6 @@ what is wrong and what to write instead. This module knows no entry by name; tho
 
 from __future__ import annotations
 
-import ipaddress
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -240,6 +239,8 @@ class SocketAddress:
     def read(self, value: Json, path: str) -> Json:
         if not isinstance(value, str):
             refuse(path, value, self.expects)
+        import ipaddress  # not with the module: few configurations have such an address
+
         match = re.fullmatch(r"(?:\[(?P<six>[^\]]+)\]|(?P<four>[0-9.]+)):(?P<port>[0-9]{1,5})", value)
         try:
             if match is None or int(match["port"]) > 65_535:

@@ -30,7 +30,7 @@ class LivelinessToken(Handle):
 
     def __init__(self, session: Session, key_expr: KeyExpr) -> None:
         super().__init__(session)
-        self._number = session._node.own.declare_token(str(key_expr))
+        self._number = session._node.own.declare_token(session._whole(str(key_expr)))
 
     def _end(self) -> None:
         self._session._node.own.undeclare_token(self._number)
@@ -47,7 +47,8 @@ class LivelinessSubscriber(Receiving[H]):
         self._keys: dict[int, str] = {}
         mode = InterestMode.CURRENT_FUTURE if history else InterestMode.FUTURE
         box = Mailbox(self._changed)
-        self._watching = session._node.own.watch(str(key_expr), Kinds.KEYEXPRS | Kinds.TOKENS, mode, box)
+        key = session._whole(str(key_expr))
+        self._watching = session._node.own.watch(key, Kinds.KEYEXPRS | Kinds.TOKENS, mode, box)
 
     @property
     def key_expr(self) -> KeyExpr:
@@ -60,13 +61,15 @@ class LivelinessSubscriber(Receiving[H]):
             if self._keys.get(message.id) == message.key:
                 return  # known already
             self._keys[message.id] = message.key
-            if list(self._keys.values()).count(message.key) == 1:
-                self._sink.push(Sample.of(message.key, b""))
+            own = self._session._own(message.key)
+            if own is not None and list(self._keys.values()).count(message.key) == 1:
+                self._sink.push(Sample.of(own, b""))
         elif isinstance(message, Undeclare):
             # A token older than the interest is named by its key (zenoh-1 §9.3).
             key = self._keys.pop(message.id, None) or (message.key if message.id >= 0 else None)
-            if key is not None and key not in self._keys.values():
-                self._sink.push(Sample.of(key, b"", kind=SampleKind.DELETE))
+            own = None if key is None or key in self._keys.values() else self._session._own(key)
+            if own is not None:
+                self._sink.push(Sample.of(own, b"", kind=SampleKind.DELETE))
 
     def _end(self) -> None:
         self._session._node.own.stop_watching(self._watching)
@@ -123,7 +126,9 @@ class Liveliness:
                 return
             if isinstance(message, Declare) and message.key not in seen:
                 seen.add(message.key)
-                sink.push(Reply(Sample.of(message.key, b"")))
+                key = session._own(message.key)
+                if key is not None:
+                    sink.push(Reply(Sample.of(key, b"")))
             elif isinstance(message, Final):
                 end()
             elif isinstance(message, ReplyError):
@@ -139,7 +144,7 @@ class Liveliness:
         wait = session._settings.queries_default_timeout if timeout is None else seconds(timeout)
         state["timer"] = session._node.keeper.after(wait, lambda: say(ReplyError(b"Timeout", Encoding.ZENOH_STRING)))
         kinds = Kinds.KEYEXPRS | Kinds.TOKENS
-        state["watching"] = own.watch(str(session._key(key_expr)), kinds, InterestMode.CURRENT, box)
+        state["watching"] = own.watch(session._whole(str(session._key(key_expr))), kinds, InterestMode.CURRENT, box)
         if state["over"]:
             own.stop_watching(state["watching"])
         if cancellation_token is not None:

@@ -24,7 +24,7 @@ def matching_status(
     session: Session, entity: Entity, key: str, destination: Locality, *, complete: bool = False
 ) -> MatchingStatus:
     """Whether an entity that intersects `key` is known where `destination` allows: here, elsewhere, or both."""
-    node = session._node
+    node, key = session._node, session._whole(key)
     if destination is not Locality.REMOTE:
         target = QueryTarget.ALL_COMPLETE if complete else QueryTarget.ALL
         own = node.own.boxes(key, here=True) if entity is Entity.SUBSCRIBER else []
@@ -59,7 +59,7 @@ class MatchingListener(Receiving[H]):
         self._last = False
         self._known = False
         box = Mailbox(self._changed)
-        self._interest = session._node.own.watch(key, KINDS[entity], InterestMode.CURRENT_FUTURE, box)
+        self._interest = session._node.own.watch(session._whole(key), KINDS[entity], InterestMode.CURRENT_FUTURE, box)
 
     def _changed(self, message: object) -> None:
         if isinstance(message, Final):

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import logging
-import random
-from importlib.util import find_spec
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from elea.api.settings import ScoutingSettings, Settings
+from elea.api.settings import Settings
 from elea.broker.admin import Admin
-from elea.broker.discovery import Discovery, DiscoverySettings
-from elea.broker.gossip import Rules
 from elea.broker.links import LinkSettings
 from elea.broker.runtime import Runtime
+from elea.io.chance import SystemChance
 from elea.io.tls_settings import TlsSettings
 from elea.model.errors import ConfigError
 from elea.model.node_id import NodeId
 from elea.model.qos import Role
 from elea.protocol.zenoh1.backoff import Backoff
 from elea.protocol.zenoh1.terms import Offer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from elea.broker.discovery import Discovery
+    from elea.broker.storage.service import Storages
 
 __all__ = ["link_settings", "start"]
 
@@ -28,20 +31,24 @@ _log = logging.getLogger("elea.api")
 def start(settings: Settings) -> Runtime:
     """A node as `settings` describe it, listening and connected."""
     _refuse_unknown(settings)
-    node_id = settings.id or NodeId.random(random.SystemRandom())
+    node_id = settings.id or NodeId.random(SystemChance())
     runtime = Runtime(node_id.data, settings.role, link_settings(settings, node_id), timestamping=settings.timestamping)
     admin = settings.admin
     Admin(runtime.node, runtime.links, enabled=admin.enabled, read=admin.read, metadata=settings.metadata)
     try:
+        if settings.storages is not None:
+            runtime.storages = _storages(runtime, settings)
         runtime.listen(settings.listen.locators if settings.role is not Role.CLIENT else ())
-        discovery = runtime.discovery = Discovery(runtime.node, runtime.links, _discovery(settings.scouting, settings))
-        discovery.start()
         connect = settings.connect
+        # Clients take no part in gossip, and one that is told where to connect and does not scout finds nobody.
+        if settings.role is not Role.CLIENT or settings.scouting.multicast.enabled or not connect.locators:
+            runtime.discovery = _discovery(runtime, settings)
+            runtime.discovery.start()
         runtime.connect(connect.locators, timeout=connect.timeout, must=connect.exit_on_failure)
-        if settings.role is not Role.CLIENT:
-            discovery.wait(expected=bool(connect.locators))
-        elif not connect.locators:
-            discovery.find_one()
+        if runtime.discovery is not None and settings.role is not Role.CLIENT:
+            runtime.discovery.wait(expected=bool(connect.locators))
+        elif runtime.discovery is not None and not connect.locators:
+            runtime.discovery.find_one()
     except BaseException:
         runtime.close()
         raise
@@ -50,26 +57,47 @@ def start(settings: Settings) -> Runtime:
 
 def _refuse_unknown(settings: Settings) -> None:
     """What a valid configuration may ask for and this node cannot do: going on without it would lose data silently."""
-    if settings.namespace is not None:
-        hint = "write the namespace in front of the keys that the program uses"
-        raise ConfigError("namespace", "namespaces are not supported yet", hint)
     if settings.aggregated_subscribers or settings.aggregated_publishers:
         hint = "declare the wider key expression in the program"
         raise ConfigError("aggregation", "declarations are not aggregated yet", hint)
 
 
+def _storages(runtime: Runtime, settings: Settings) -> Storages | None:
+    """What this node keeps; imported only here, since it brings pyarrow."""
+    if settings.storages is None:
+        return None
+    if settings.role is Role.CLIENT:
+        hint = "give the storages to a broker: elea broker --store DIR --persist KEYEXPR"
+        raise ConfigError("plugins/storage_manager", "a client keeps nothing for others", hint)
+    try:
+        from elea.broker.storage.service import Storages
+    except ModuleNotFoundError as error:
+        hint = "pip install 'elea[broker]'"
+        raise ConfigError(
+            "plugins/storage_manager", f"storages need {error.name}, which is not installed", hint
+        ) from error
+    admin = settings.admin
+    return Storages(runtime.node, settings.storages, is_told=admin.enabled and admin.read)
+
+
 def _can_compress() -> bool:
     """Whether LZ4 is installed: an agreement on compression could not be kept without."""
+    from importlib.util import find_spec
+
     if find_spec("lz4") is not None:
         return True
     _log.warning("compression not offered: problem=LZ4 is not installed hint=pip install 'elea[compression]'")
     return False
 
 
-def _discovery(scouting: ScoutingSettings, settings: Settings) -> DiscoverySettings:
+def _discovery(runtime: Runtime, settings: Settings) -> Discovery:
+    from elea.broker.discovery import Discovery, DiscoverySettings
+    from elea.broker.gossip import Rules
+
+    scouting = settings.scouting
     multicast, gossip = scouting.multicast, scouting.gossip
     rules = Rules(gossip.target, gossip.autoconnect, gossip.greater_zid, gossip.multihop)
-    return DiscoverySettings(
+    found = DiscoverySettings(
         timeout=scouting.timeout,
         delay=scouting.delay,
         group=multicast.address if multicast.enabled else None,
@@ -82,6 +110,7 @@ def _discovery(scouting: ScoutingSettings, settings: Settings) -> DiscoverySetti
         wait_connected=settings.wait_connected,
         wait_declared=settings.wait_declared,
     )
+    return Discovery(runtime.node, runtime.links, found)
 
 
 def link_settings(settings: Settings, node_id: NodeId) -> LinkSettings:

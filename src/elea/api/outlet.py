@@ -14,8 +14,10 @@ from elea.api.zbytes import IntoZBytes, into_bytes
 from elea.broker.delivery import Mailbox
 from elea.broker.relay import OutgoingKey
 from elea.broker.routes import Arrived
+from elea.io.errors import LinkClosed, LinkStalled
 from elea.model.encoding import Encoding
 from elea.model.keyexpr import KeyExpr
+from elea.model.limits import MAX_HEADERS
 from elea.model.qos import Locality
 from elea.wire.zenoh1 import messages as m
 from elea.wire.zenoh1.samples import split_body
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
 __all__ = ["PLAIN", "FixedOutlet", "Outlet", "body_of", "into_encoding"]
 
 PLAIN: Final = Encoding.ZENOH_BYTES
-MAX_HEADERS: Final = 1024
 
 
 def into_encoding(encoding: Encoding | str | None, default: Encoding = PLAIN) -> Encoding:
@@ -69,7 +70,7 @@ class Outlet:
 
     def __init__(self, session: Session, key: str, destination: Locality, *, numbered: bool) -> None:
         self._session = session
-        self._key = key
+        self._key = key = session._whole(key)
         self._here = destination is not Locality.REMOTE
         self._remote = destination is not Locality.SESSION_LOCAL
         self._numbered = numbered
@@ -109,18 +110,36 @@ class Outlet:
                 self._outgoing.stamp(run, parts, node.stamper, node.keeper.wall_ns())
             size = len(parts[0]) + len(payload)
             droppable = not reliable or not qos & 8
+            stalled: LinkStalled | None = None
             for face in self.faces:
                 put = face.outbox.put_now if qos & 16 else face.outbox.put
-                put((qos & 7) << 1 | reliable, parts, size, droppable)
+                try:
+                    put((qos & 7) << 1 | reliable, parts, size, droppable)
+                except LinkClosed as error:
+                    stalled = self.missed(error, droppable) or stalled
+            if stalled is not None:
+                raise stalled
         if self.boxes:
             self.deliver_here(meta, payload, qos, reliable)
+
+    def missed(self, error: LinkClosed, droppable: bool) -> LinkStalled | None:
+        """A link has ended and the space does not know yet: the outbox has counted the sample, the others get it.
+
+        That must not surprise who puts, as it would not a moment later, when nobody is there. Who must not lose a
+        sample is told of a neighbour that was given up for taking nothing: that error is returned.
+
+        Raises:
+            SessionClosed: it ended because this session was closed.
+        """
+        self._session._check()
+        return error if isinstance(error, LinkStalled) and not droppable else None
 
     def deliver_here(self, meta: bytes | None, payload: bytes, qos: int, reliable: bool) -> None:
         """Bring a sample to the subscribers of this process."""
         node = self._session._node
         arrived = Arrived(KeyExpr(self._key), [(0, 0, b"", qos, meta, payload)], reliable)
         for box in self.boxes:
-            node.round.add(box, arrived)
+            node.round.add(box, arrived, arrived.octets)
         node.deliver_soon()
 
 
@@ -183,11 +202,17 @@ class FixedOutlet(Outlet):
             found = self._headers.get(size)
             if found is None:
                 found = self._remember(size)
+            stalled: LinkStalled | None = None
             for outbox in self._outboxes:
-                if self._express:
-                    outbox.put_now(self.conduit, (found[0], data), found[1], self._droppable)
-                else:
-                    outbox.put(self.conduit, (found[0], data), found[1], self._droppable)
+                try:
+                    if self._express:
+                        outbox.put_now(self.conduit, (found[0], data), found[1], self._droppable)
+                    else:
+                        outbox.put(self.conduit, (found[0], data), found[1], self._droppable)
+                except LinkClosed as error:
+                    stalled = self.missed(error, self._droppable) or stalled
+            if stalled is not None:
+                raise stalled
         else:
             self.check()
             if self.generation != self._node.generation:

@@ -6,9 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from elea.api.handle import Handle
 from elea.api.identity import SourceInfo
-from elea.api.info import MatchingStatus
-from elea.api.instrumentation import TimestampInstrumentation
-from elea.api.matching import MatchingListener, matching_status
 from elea.api.outlet import FixedOutlet
 from elea.api.timestamp import Timestamp
 from elea.api.zbytes import IntoZBytes
@@ -19,7 +16,13 @@ from elea.model.qos import CongestionControl, Locality, Priority, Qos, Reliabili
 from elea.space.face import Entity, InterestMode, Kinds
 
 if TYPE_CHECKING:
+    from elea.api.info import MatchingStatus
+    from elea.api.instrumentation import TimestampInstrumentation
+    from elea.api.matching import MatchingListener
+    from elea.api.numbering import Numbers
+    from elea.api.receipt import Receipt
     from elea.api.session import Session
+    from elea.api.storing import Durability
 
 __all__ = ["Publisher"]
 
@@ -57,11 +60,16 @@ class Publisher(Handle):
             reliable=reliability is Reliability.RELIABLE,
             encoding=encoding,
         )
-        self.put = self._outlet.put  # type: ignore[method-assign] # one call less for every sample
+        self.put = self._outlet.put  # type: ignore[assignment, method-assign] # one call less for every sample
         self._interest = session._node.own.watch(
-            str(key_expr), Kinds.KEYEXPRS | Kinds.SUBSCRIBERS, InterestMode.CURRENT_FUTURE, Mailbox(self._told)
+            session._whole(str(key_expr)),
+            Kinds.KEYEXPRS | Kinds.SUBSCRIBERS,
+            InterestMode.CURRENT_FUTURE,
+            Mailbox(self._told),
         )
         self._listeners: list[MatchingListener[Any]] = []
+        self._durability: Durability | None = None
+        self._numbers: Numbers | None = None
 
     @property
     def key_expr(self) -> KeyExpr:
@@ -92,10 +100,14 @@ class Publisher(Handle):
     @property
     def matching_status(self) -> MatchingStatus:
         """Whether anybody subscribes to what it puts."""
+        from elea.api.matching import matching_status
+
         return matching_status(self._session, Entity.SUBSCRIBER, str(self._key_expr), self._destination)
 
     def declare_matching_listener(self, handler: Any = None) -> MatchingListener[Any]:
         """Be told when the first subscriber comes and when the last one goes."""
+        from elea.api.matching import MatchingListener
+
         listener: MatchingListener[Any] = MatchingListener(
             self._session, Entity.SUBSCRIBER, str(self._key_expr), handler, self._destination
         )
@@ -111,10 +123,19 @@ class Publisher(Handle):
         timestamp: Timestamp | None = None,
         timestamp_instrumentation: TimestampInstrumentation | None = None,
         source_info: SourceInfo | None = None,
-    ) -> None:
-        """Put a sample."""
-        self._outlet.put(
-            payload, encoding=encoding, attachment=attachment, timestamp=timestamp, source_info=source_info
+        ack: bool = False,
+        timeout: float | int | None = None,
+    ) -> Receipt | None:
+        """Put a sample. A publisher with a durability also takes `ack` and `timeout`, as `Session.put` does."""
+        # Only publishers with a durability come here, see `_store`; the others have a shorter way.
+        return self._stored(
+            ack,
+            payload=payload,
+            encoding=self._encoding if encoding is None else encoding,
+            attachment=attachment,
+            timestamp=timestamp,
+            source_info=source_info,
+            timeout=timeout,
         )
 
     def delete(
@@ -124,9 +145,44 @@ class Publisher(Handle):
         timestamp: Timestamp | None = None,
         timestamp_instrumentation: TimestampInstrumentation | None = None,
         source_info: SourceInfo | None = None,
-    ) -> None:
-        """Delete the key."""
+        ack: bool = False,
+        timeout: float | int | None = None,
+    ) -> Receipt | None:
+        """Delete the key; `ack` and `timeout` as in `put`."""
+        if self._durability is not None:
+            return self._stored(
+                ack,
+                payload=None,
+                encoding=None,
+                attachment=attachment,
+                timestamp=timestamp,
+                source_info=source_info,
+                timeout=timeout,
+            )
+        if ack:
+            raise ValueError(f"publisher on {self._key_expr} has no durability, so nobody acknowledges what it does")
         self._outlet.delete(attachment, timestamp, source_info)
+        return None
+
+    def _store(self, durability: Durability) -> None:
+        """Have a store keep everything it puts."""
+        self._durability = durability
+        self._numbers = self._session._storing.source(self._eid)
+        del self.put  # the short way
+
+    def _stored(self, ack: bool, **options: Any) -> Receipt | None:
+        self._outlet.check()
+        return self._session._storing.put(ack=ack, numbers=self._numbers, **self._for_store(options))
+
+    def _for_store(self, options: dict[str, Any]) -> dict[str, Any]:
+        """The options of a put, with what is settled."""
+        return {
+            **options,
+            "key": str(self._key_expr),
+            "durability": self._durability,
+            "qos": self._qos.raw,
+            "destination": self._destination,
+        }
 
     def _told(self, message: object) -> None:
         """Declarations arrive through the space; the outlet looks there."""

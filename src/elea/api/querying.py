@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from elea.api.cancellation import CancellationToken
-from elea.api.handle import Handle
 from elea.api.identity import SourceInfo
-from elea.api.info import MatchingStatus
-from elea.api.instrumentation import TimestampInstrumentation
-from elea.api.matching import MatchingListener, matching_status
+from elea.api.namespace import Namespace
 from elea.api.outlet import body_of, into_encoding
 from elea.api.reply import Reply, ReplyError, ReplyKeyExpr
 from elea.api.sample import Sample, encoding_of
@@ -21,24 +18,22 @@ from elea.broker.own import EXPIRED
 from elea.model import keyexpr
 from elea.model.encoding import Encoding
 from elea.model.keyexpr import KeyExpr
+from elea.model.limits import CACHED_KEY_CHARS, MAX_PLANS
 from elea.model.qos import ConsolidationMode, Locality, Qos, QueryTarget
-from elea.model.selector import Parameters, Selector
-from elea.space.face import Entity, InterestMode, Kinds, Request, Response, ResponseFinal
-from elea.space.routes import CACHED_KEY_CHARS
+from elea.model.selector import Selector
+from elea.space.face import Request, Response, ResponseFinal
 from elea.wire.zenoh1 import messages as m
 from elea.wire.zenoh1.queries import plain_payload
 
 if TYPE_CHECKING:
     from elea.api.session import Session
 
-__all__ = ["Asking", "Plan", "Querier", "QueryOptions", "ask", "seconds"]
+__all__ = ["Asking", "Plan", "QueryOptions", "ask", "seconds"]
 
-H = TypeVar("H")
 ANY_KEY: Final = "_anyke"
+ADMIN: Final = "@/"
 TIME: Final = "_time"
 NONE: Final = ConsolidationMode.NONE
-MAX_PLANS: Final = 256
-"""Selectors remembered for the same options; then all are forgotten and worked out again."""
 
 
 def seconds(timeout: object) -> float:
@@ -113,9 +108,12 @@ class Plan:
 class Asking:
     """A query under way. Replies are judged and consolidated here, one at a time (a mailbox sees to that)."""
 
-    __slots__ = ("_any_key", "_key", "_latest", "_mode", "_over", "_sink", "on_end", "refused")
+    __slots__ = ("_any_key", "_key", "_latest", "_mode", "_namespace", "_over", "_sink", "on_end", "refused")
 
-    def __init__(self, key: str, sink: Sink[Reply], mode: ConsolidationMode, any_key: bool) -> None:
+    def __init__(
+        self, key: str, sink: Sink[Reply], mode: ConsolidationMode, any_key: bool, namespace: Namespace | None
+    ) -> None:
+        self._namespace = namespace
         self._key = key
         self._sink = sink
         self._mode = mode
@@ -145,6 +143,12 @@ class Asking:
         if not isinstance(body, m.Reply):
             self.refused += 1
             return
+        if self._namespace is not None:
+            own = self._namespace.own(key)
+            if own is None:
+                self.refused += 1
+                return
+            key = own
         if key != self._key and not self._any_key and not keyexpr.intersects(self._key, key):
             self.refused += 1  # an answer to another question (zenoh-1 §14.3)
             return
@@ -195,11 +199,15 @@ def ask(
     body = plan.body
     if payload is not None or encoding is not None or attachment is not None or source_info is not None:
         body = _with_value(body, payload, encoding, attachment, source_info)
-    asking = Asking(plan.key, sink, plan.mode, plan.any_key)
+    namespace = session._namespace
+    # A namespace does not hide the node from its own session: what it tells of itself has no other key.
+    about_us = namespace is not None and plan.key.startswith(ADMIN)
+    asking = Asking(plan.key, sink, plan.mode, plan.any_key, None if about_us else namespace)
     own = session._node.own
-    request = Request(0, plan.key, plan.target, body, plan.timeout_ms, plan.qos)
+    key = plan.key if namespace is None or about_us else namespace.whole(plan.key)
+    request = Request(0, key, plan.target, body, plan.timeout_ms, plan.qos)
     box = Mailbox(asking.take)
-    number = own.ask(request, box, plan.timeout, here=plan.here, elsewhere=plan.elsewhere)
+    number = own.ask(request, box, plan.timeout, here=plan.here, elsewhere=plan.elsewhere and not about_us)
     if cancellation_token is not None:
         mark = cancellation_token._add(lambda: _cancel(session, number, box))
         asking.on_end = lambda: cancellation_token._remove(mark)
@@ -230,78 +238,3 @@ def _cancel(session: Session, number: int, box: Mailbox) -> None:
             node.space.cancel(node.own, number)
         node.round.add(box, ResponseFinal(number))
         node.deliver_soon()
-
-
-class Querier(Handle):
-    """Asks about one key expression again and again."""
-
-    def __init__(self, session: Session, key_expr: KeyExpr, options: QueryOptions) -> None:
-        super().__init__(session)
-        self._key_expr = key_expr
-        self._options = options
-        self._listeners: list[MatchingListener[Any]] = []
-        self._interest = session._node.own.watch(
-            str(key_expr), Kinds.KEYEXPRS | Kinds.QUERYABLES, InterestMode.CURRENT_FUTURE, Mailbox(lambda _: None)
-        )
-
-    @property
-    def key_expr(self) -> KeyExpr:
-        """The keys it asks about."""
-        return self._key_expr
-
-    @property
-    def accept_replies(self) -> ReplyKeyExpr:
-        """Which keys replies may have."""
-        return self._options.accept
-
-    @property
-    def matching_status(self) -> MatchingStatus:
-        """Whether anybody can answer."""
-        return matching_status(
-            self._session,
-            Entity.QUERYABLE,
-            str(self._key_expr),
-            self._options.destination,
-            complete=self._options.target is QueryTarget.ALL_COMPLETE,
-        )
-
-    def declare_matching_listener(self, handler: Any = None) -> MatchingListener[Any]:
-        """Be told when the first queryable comes and when the last one goes."""
-        complete = self._options.target is QueryTarget.ALL_COMPLETE
-        listener: MatchingListener[Any] = MatchingListener(
-            self._session, Entity.QUERYABLE, str(self._key_expr), handler, self._options.destination, complete=complete
-        )
-        self._listeners.append(listener)
-        return self._session._keep(listener)
-
-    def get(
-        self,
-        handler: Any = None,
-        *,
-        parameters: Parameters | dict[str, str] | str | None = None,
-        payload: IntoZBytes | None = None,
-        encoding: Encoding | str | None = None,
-        attachment: IntoZBytes | None = None,
-        source_info: SourceInfo | None = None,
-        cancellation_token: CancellationToken | None = None,
-        timestamp_instrumentation: TimestampInstrumentation | None = None,
-    ) -> Any:
-        """Ask."""
-        if self._gone:
-            self._session._refuse(f"querier on {self._key_expr} is undeclared")
-        return ask(
-            self._session,
-            self._key_expr if parameters is None else Selector(self._key_expr, Parameters(parameters)),
-            handler,
-            self._options,
-            payload=payload,
-            encoding=encoding,
-            attachment=attachment,
-            source_info=source_info,
-            cancellation_token=cancellation_token,
-        )
-
-    def _end(self) -> None:
-        for listener in self._listeners:
-            listener._finish()
-        self._session._node.own.stop_watching(self._interest)

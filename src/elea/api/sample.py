@@ -6,7 +6,7 @@ assignments; timestamp, encoding, attachment and source are decoded together, th
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from elea.api.identity import EntityGlobalId, SourceInfo, ZenohId
 from elea.api.instrumentation import TimestampStack
@@ -17,6 +17,7 @@ from elea.model.encoding import Encoding
 from elea.model.keyexpr import KeyExpr
 from elea.model.node_id import NodeId
 from elea.model.qos import CongestionControl, Priority, Qos, SampleKind
+from elea.wire.values import MessageValue
 from elea.wire.zenoh1 import messages
 from elea.wire.zenoh1.samples import DEFAULT_QOS, Pushed, details
 
@@ -26,7 +27,7 @@ _QOS: Final = tuple(Qos.from_raw(raw) for raw in range(64))
 """What every packed value means; bits above the sixth are not defined."""
 
 
-class _Details(NamedTuple):
+class _Details(MessageValue):
     """Everything about a sample that few look at."""
 
     kind: SampleKind = SampleKind.PUT

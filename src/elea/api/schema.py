@@ -34,6 +34,7 @@ from elea.api.kinds import (
     Whole,
     refuse,
 )
+from elea.api.storages import Plugins
 from elea.model.errors import ConfigError
 
 __all__ = ["SCHEMA"]
@@ -501,7 +502,7 @@ SCHEMA: Final = Section(
                 ),
             }
         ),
-        "plugins": Field(Anything(), {}),
+        "plugins": Field(Plugins(), {}),
     }
 )
 """The whole tree, in the order in which it is shown."""

@@ -1,4 +1,8 @@
-"""`Session`: a program's end of the data space, with the names and defaults of eclipse-zenoh's Python API."""
+"""`Session`: a program's end of the data space, with the names and defaults of eclipse-zenoh's Python API.
+
+Most programs only put and subscribe. What belongs to the other verbs is imported by them: it would make every start
+3 ms longer, and every process half a megabyte larger.
+"""
 
 from __future__ import annotations
 
@@ -8,21 +12,15 @@ import threading
 import weakref
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, NoReturn, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 
-from elea.api.answering import Queryable
-from elea.api.cancellation import CancellationToken
 from elea.api.config import Config
 from elea.api.handle import Handle
 from elea.api.identity import EntityGlobalId, SourceInfo, ZenohId
-from elea.api.instrumentation import TimestampInstrumentation
-from elea.api.liveliness import Liveliness
+from elea.api.namespace import Namespace
 from elea.api.opening import start
 from elea.api.outlet import PLAIN, Outlet, body_of, into_encoding
 from elea.api.publishing import Publisher
-from elea.api.querying import Querier, QueryOptions, ask, seconds
-from elea.api.reply import IntoQueryConsolidation, ReplyKeyExpr, into_consolidation
-from elea.api.sessioninfo import SessionInfo
 from elea.api.settings import Settings
 from elea.api.sinks import Sink, into_handler
 from elea.api.subscribing import Subscriber
@@ -32,18 +30,42 @@ from elea.broker.runtime import Runtime
 from elea.model.encoding import Encoding
 from elea.model.errors import LimitReached, SessionClosed
 from elea.model.keyexpr import KeyExpr
-from elea.model.limits import MAX_DECLARATIONS
+from elea.model.limits import MAX_DECLARATIONS, MAX_OUTLETS
 from elea.model.qos import CongestionControl, Locality, Priority, Qos, QueryTarget, Reliability
-from elea.model.selector import Selector
 from elea.wire.zenoh1.samples import split_body
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime, timedelta
+
+    import pyarrow as pa
+
+    from elea.api.cancellation import CancellationToken
+    from elea.api.cursor import Cursor
+    from elea.api.following import Loss
+    from elea.api.instrumentation import TimestampInstrumentation
+    from elea.api.liveliness import Liveliness
+    from elea.api.pacing import Periodic, Pull
+    from elea.api.querier import Querier
+    from elea.api.queryable import Queryable
+    from elea.api.querying import QueryOptions
+    from elea.api.reading import Reading
+    from elea.api.receipt import Receipt
+    from elea.api.replaying import Replay
+    from elea.api.reply import IntoQueryConsolidation, ReplyKeyExpr
+    from elea.api.sessioninfo import SessionInfo
+    from elea.api.storing import Durability, Storing
+    from elea.model.selector import Selector
+    from elea.model.timerange import TimeRange
 
 __all__ = ["Session", "open"]
 
 T = TypeVar("T", bound=Handle)
 
 SESSION_EID = 1
-MAX_OUTLETS = 4096
 NO_OPTIONS = (None,) * 7
+NO_ORIGIN = "a log does not know where samples came from: leave out allowed_origin"
+NO_HISTORY = "a subscriber with a mode gets live samples only: leave out history, since and cursor"
 
 
 class Session:
@@ -57,12 +79,15 @@ class Session:
 
     def __init__(self, config: Config, *, start: Callable[[Settings], Runtime] = start) -> None:
         self._settings = Settings.of(config)
+        self._namespace = None if self._settings.namespace is None else Namespace(self._settings.namespace)
         self._handles: weakref.WeakSet[Handle] = weakref.WeakSet()
         self._eids = itertools.count(SESSION_EID + 1)
         self._outlets: dict[tuple[str, Locality], Outlet] = {}
         self._declared: list[str] = []
         self._closed = False
-        self._usual = self._options(None, None, None, None, None, None, None, None)
+        self._usual: QueryOptions | None = None
+        self._stores: Storing | None = None
+        self._first_use = threading.Lock()
         self._runtime = start(self._settings)
         self._node = self._runtime.node
         self._forgotten = weakref.finalize(self, _close_forgotten, self._runtime)
@@ -78,6 +103,8 @@ class Session:
     @property
     def info(self) -> SessionInfo:
         """Whom this session is connected to, and what it has dropped."""
+        from elea.api.sessioninfo import SessionInfo
+
         return SessionInfo(self)
 
     def zid(self) -> ZenohId:
@@ -92,8 +119,12 @@ class Session:
         """End the session and everything declared through it; returns soon, whatever others do."""
         if self._closed:
             return
+        for handle in list(self._handles):
+            handle._leave()
         self._closed = True
         self._forgotten.detach()
+        if self._stores is not None:
+            self._stores.close()
         for handle in list(self._handles):
             handle._finish()
         self._runtime.close()
@@ -143,8 +174,36 @@ class Session:
         timestamp_instrumentation: TimestampInstrumentation | None = None,
         allowed_destination: Locality | None = None,
         source_info: SourceInfo | None = None,
-    ) -> None:
-        """Put a sample on a key."""
+        durability: Durability | None = None,
+        ack: bool = False,
+        timeout: float | int | None = None,
+    ) -> Receipt | None:
+        """Put a sample on a key.
+
+        Args:
+            durability: `persistent` or `transient` has a broker keep it, whatever its storages are.
+            ack: return when the broker has it safe, with a receipt; it is tried again if the link is lost meanwhile.
+            timeout: seconds to go on trying, 10 unless given.
+
+        Raises:
+            NotStored, StoreError, OperationTimeout: it was not acknowledged, and why.
+        """
+        if (ack or durability is not None) and self._storing.wants(durability, ack=ack):
+            options = self._for_store(
+                key_expr,
+                payload=payload,
+                durability=durability,
+                timeout=timeout,
+                encoding=encoding,
+                congestion_control=congestion_control,
+                priority=priority,
+                express=express,
+                attachment=attachment,
+                timestamp=timestamp,
+                allowed_destination=allowed_destination,
+                source_info=source_info,
+            )
+            return self._storing.put(ack=ack, **options)
         data = into_bytes(payload)
         meta = None
         if encoding is not None or attachment is not None or timestamp is not None or source_info is not None:
@@ -153,6 +212,7 @@ class Session:
                 meta = None
         raw = _qos(congestion_control, priority, express, CongestionControl.DROP).raw
         self._outlet(key_expr, allowed_destination).send(meta, data, raw, True)
+        return None
 
     def delete(
         self,
@@ -166,11 +226,106 @@ class Session:
         timestamp_instrumentation: TimestampInstrumentation | None = None,
         allowed_destination: Locality | None = None,
         source_info: SourceInfo | None = None,
-    ) -> None:
-        """Delete a key."""
+        durability: Durability | None = None,
+        ack: bool = False,
+        timeout: float | int | None = None,
+    ) -> Receipt | None:
+        """Delete a key; `durability`, `ack` and `timeout` as in `put`."""
+        if (ack or durability is not None) and self._storing.wants(durability, ack=ack):
+            options = self._for_store(
+                key_expr,
+                payload=None,
+                durability=durability,
+                timeout=timeout,
+                congestion_control=congestion_control,
+                priority=priority,
+                express=express,
+                attachment=attachment,
+                timestamp=timestamp,
+                allowed_destination=allowed_destination,
+                source_info=source_info,
+            )
+            return self._storing.put(ack=ack, **options)
         meta, payload = split_body(body_of(None, PLAIN, timestamp, attachment, source_info))
         raw = _qos(congestion_control, priority, express, CongestionControl.DROP).raw
         self._outlet(key_expr, allowed_destination).send(meta, payload, raw, True)
+        return None
+
+    def put_batch(
+        self,
+        batch: pa.RecordBatch | pa.Table | Iterable[tuple[str, IntoZBytes]],
+        key_expr: KeyExpr | str | None = None,
+        *,
+        durability: Durability | None = "persistent",
+        timeout: float | int | None = None,
+    ) -> Receipt:
+        """Have many samples stored; returns when a broker has them all safe. Needs pyarrow.
+
+        ::
+
+            session.put_batch([("home/1/temp", "21.5"), ("home/2/temp", "20.9")])
+
+        Args:
+            batch: pairs of key and payload, or columns `key, payload` and any of `kind` (0 put, 1 delete), `encoding`,
+                `schema`, `attachment`, `ntp64` with `stamp_id`.
+            key_expr: what has all the keys, such as the expression of the storage; found out unless given.
+            timeout: seconds to go on trying with each part of about 8 MB.
+
+        Raises:
+            NotStored, StoreError, OperationTimeout: something was not acknowledged; a note says how much was.
+        """
+        return self._storing.put_batch(batch, key_expr, durability, timeout)
+
+    def read(
+        self,
+        key_expr: KeyExpr | str,
+        *,
+        start: int | None = None,
+        end: int | None = None,
+        time: TimeRange | str | None = None,
+        limit: int | None = None,
+        newest_first: bool = False,
+        by_time: bool = False,
+        skip_damaged: bool = False,
+        timeout: float | int | None = None,
+    ) -> Reading:
+        """What a broker has stored of a key expression, as Arrow record batches. Needs pyarrow.
+
+        ::
+
+            for batch in session.read("home/**", start=1000):
+                print(batch.num_rows, batch.column("key"))
+
+        Args:
+            start, end: positions in the log, the end not included.
+            time: of the timestamps, such as `[now(-1h)..]`.
+            by_time: in the order of timestamps, not of arrival; such an answer comes as a whole.
+            skip_damaged: pass over what cannot be read, instead of raising StoreCorrupt.
+            timeout: seconds to wait for each part of about 8 MB.
+
+        Raises:
+            NotStored, StoreTrimmed, StoreCorrupt, StoreError, OperationTimeout: by the iteration, if not at once.
+        """
+        from elea.api.reading import Reading
+
+        return Reading(
+            self,
+            str(self._key(key_expr)),
+            start=start,
+            end=end,
+            time=time,
+            limit=limit,
+            newest_first=newest_first,
+            by_time=by_time,
+            skip_damaged=skip_damaged,
+            timeout=timeout,
+        )
+
+    def cursor(self, key_expr: KeyExpr | str, name: str) -> Cursor:
+        """A named position in the log of a key expression, which the broker remembers."""
+        from elea.api.cursor import Cursor
+
+        return Cursor(self, str(self._key(key_expr)), name)
 
     def declare_publisher(
         self,
@@ -182,8 +337,9 @@ class Session:
         express: bool | None = None,
         reliability: Reliability | None = None,
         allowed_destination: Locality | None = None,
+        durability: Durability | None = None,
     ) -> Publisher:
-        """Declare that this session will put to a key, again and again."""
+        """Declare that this session will put to a key, again and again; with a `durability` a broker keeps it all."""
         publisher = Publisher(
             self,
             self._key(key_expr),
@@ -192,14 +348,61 @@ class Session:
             reliability=Reliability.RELIABLE if reliability is None else reliability,
             destination=Locality.ANY if allowed_destination is None else allowed_destination,
         )
+        if durability is not None and self._storing.wants(durability, ack=False):
+            publisher._store(durability)
         return self._keep(publisher)
 
     def declare_subscriber(
-        self, key_expr: KeyExpr | str, handler: Any = None, *, allowed_origin: Locality | None = None
+        self,
+        key_expr: KeyExpr | str,
+        handler: Any = None,
+        *,
+        allowed_origin: Locality | None = None,
+        mode: Pull | Periodic | None = None,
+        history: int | None = None,
+        since: datetime | timedelta | int | None = None,
+        cursor: str | None = None,
+        auto_commit: bool = True,
+        on_loss: Callable[[Loss], object] | None = None,
     ) -> Subscriber[Any]:
-        """Receive what is put to a key expression."""
+        """Receive what is put to a key expression.
+
+        Args:
+            mode: when samples are given to the handler, if not at once; see `elea.api.pacing`.
+            history, since, cursor, auto_commit, on_loss: what was put before, kept by a broker; see
+                `elea.api.following`.
+        """
         origin = Locality.ANY if allowed_origin is None else allowed_origin
-        return self._keep(Subscriber(self, self._key(key_expr), handler, origin))
+        follows = history is not None or since is not None or cursor is not None
+        if mode is None and not follows:
+            return self._keep(Subscriber(self, self._key(key_expr), handler, origin))
+        if follows and allowed_origin is not None:
+            raise ValueError(NO_ORIGIN)
+        if mode is None:
+            from elea.api.following import FollowingSubscriber, Start
+
+            start = Start(history, since, cursor)
+            follower: Subscriber[Any] = FollowingSubscriber(
+                self, self._key(key_expr), handler, start, auto_commit=auto_commit, on_loss=on_loss
+            )
+            return self._keep(follower)
+        if follows:
+            raise ValueError(NO_HISTORY)
+        from elea.api.pacing import PacedSubscriber
+
+        return self._keep(PacedSubscriber(self, self._key(key_expr), handler, origin, mode))
+
+    def replay(
+        self,
+        key_expr: KeyExpr | str,
+        since: datetime | timedelta | None = None,
+        until: datetime | timedelta | None = None,
+        pace: float | None = 1.0,
+    ) -> Replay:
+        """The samples that a broker has kept, again: at the pace of their timestamps, see `elea.api.replaying`."""
+        from elea.api.replaying import Replay
+
+        return Replay(self, self._key(key_expr), since, until, pace)
 
     # -- queries
 
@@ -224,11 +427,15 @@ class Session:
         timestamp_instrumentation: TimestampInstrumentation | None = None,
     ) -> Any:
         """Ask for what a selector names; replies come through the handler, which ends with the last one."""
+        from elea.api.querying import ask
+
         self._check()
         options = self._usual
         given = (target, consolidation, accept_replies, timeout, congestion_control, priority, express)
         if given != NO_OPTIONS or allowed_destination is not None:
             options = self._options(*given, allowed_destination)
+        elif options is None:
+            options = self._usual = self._options(*NO_OPTIONS, None)
         return ask(
             self,
             selector,
@@ -255,6 +462,8 @@ class Session:
         allowed_destination: Locality | None = None,
     ) -> Querier:
         """Declare that this session will ask about a key expression, again and again."""
+        from elea.api.querier import Querier
+
         options = self._options(
             target, consolidation, accept_replies, timeout, congestion_control, priority, express, allowed_destination
         )
@@ -269,15 +478,61 @@ class Session:
         allowed_origin: Locality | None = None,
     ) -> Queryable[Any]:
         """Answer queries on a key expression; `complete` says that nobody else need be asked."""
+        from elea.api.queryable import Queryable
+
         origin = Locality.ANY if allowed_origin is None else allowed_origin
         return self._keep(Queryable(self, self._key(key_expr), handler, complete=bool(complete), origin=origin))
 
     def liveliness(self) -> Liveliness:
         """Tokens of this session, and those of others."""
+        from elea.api.liveliness import Liveliness
+
         self._check()
         return Liveliness(self)
 
     # -- for the parts of a session
+
+    @property
+    def _storing(self) -> Storing:
+        """What it has to do with stores; made when it is first needed, and once, for it counts samples."""
+        if self._stores is None:
+            from elea.api.storing import Storing
+
+            with self._first_use:
+                if self._stores is None:
+                    self._stores = Storing(self)
+        return self._stores
+
+    def _for_store(
+        self,
+        key_expr: KeyExpr | str,
+        *,
+        payload: IntoZBytes | None,
+        durability: Durability | None,
+        timeout: float | int | None,
+        encoding: Encoding | str | None = None,
+        congestion_control: CongestionControl | None = None,
+        priority: Priority | None = None,
+        express: bool | None = None,
+        attachment: IntoZBytes | None = None,
+        timestamp: Timestamp | None = None,
+        timestamp_instrumentation: TimestampInstrumentation | None = None,
+        allowed_destination: Locality | None = None,
+        source_info: SourceInfo | None = None,
+    ) -> dict[str, Any]:
+        """The options of a put or a deletion as `Storing.prepare` takes them."""
+        return {
+            "key": str(self._key(key_expr)),
+            "payload": payload,
+            "durability": durability,
+            "timeout": timeout,
+            "encoding": encoding,
+            "attachment": attachment,
+            "timestamp": timestamp,
+            "source_info": source_info,
+            "qos": _qos(congestion_control, priority, express, CongestionControl.BLOCK).raw,
+            "destination": allowed_destination,
+        }
 
     def _keep(self, handle: T) -> T:
         """Remember what has been declared, to end it with the session; not before it is declared completely."""
@@ -298,6 +553,14 @@ class Session:
     def _key(self, key_expr: KeyExpr | str) -> KeyExpr:
         self._check()
         return key_expr if isinstance(key_expr, KeyExpr) else KeyExpr(key_expr)
+
+    def _whole(self, key: str) -> str:
+        """A key of this session as the node and others know it."""
+        return key if self._namespace is None else self._namespace.whole(key)
+
+    def _own(self, key: str) -> str | None:
+        """A key of others as this session knows it; None if it is outside its namespace."""
+        return key if self._namespace is None else self._namespace.own(key)
 
     def _check(self) -> None:
         if self._closed:
@@ -333,6 +596,9 @@ class Session:
         express: bool | None,
         destination: Locality | None,
     ) -> QueryOptions:
+        from elea.api.querying import QueryOptions, seconds
+        from elea.api.reply import ReplyKeyExpr, into_consolidation
+
         return QueryOptions(
             QueryTarget.BEST_MATCHING if target is None else target,
             into_consolidation(consolidation),

@@ -64,9 +64,10 @@ class SessionInfo:
         return self._session._keep(LinkEventsListener(self._session, handler, "LinkEvent", history=bool(history)))
 
     def dropped(self) -> dict[str, int]:
-        """Messages lost on the way out, by reason, over all links there were; an extra of Elea.
+        """Messages lost in this node, each counted once, by reason; an extra of Elea.
 
-        `relayed` counts the samples of other nodes that this one could not pass on.
+        On the way out, over all links there were: `full` had no room and may be dropped, `refused` had none and may
+        not, `closed` came or waited when the link ended. `undelivered` were for handlers here that were too slow.
         """
         return self._session._runtime.links.dropped()
 

@@ -6,16 +6,21 @@ Here are also the defaults that a configuration leaves to the role. Spec: zenoh-
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Final, TypeVar, cast
+from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from elea.api.config import Config
 from elea.api.json5 import Json
+from elea.api.storages import store_settings
 from elea.model.errors import ConfigError
 from elea.model.keyexpr import KeyExpr
 from elea.model.node_id import NodeId
 from elea.model.qos import CongestionControl, Locality, Priority, Reliability, Role
 from elea.model.values import value_class
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from elea.broker.storage.settings import StoreSettings
 
 __all__ = [
     "AdminSettings",
@@ -250,6 +255,7 @@ class Settings:
     transport: TransportSettings
     auth: AuthSettings
     admin: AdminSettings
+    storages: StoreSettings | None
 
     @classmethod
     def of(cls, config: Config, role: Role | None = None) -> Settings:
@@ -324,7 +330,12 @@ class _Reader:
                 self.get("adminspace/permissions/read", True),
                 self.get("adminspace/permissions/write", False),
             ),
+            storages=self.storages(),
         )
+
+    def storages(self) -> StoreSettings | None:
+        plugins = self.config._at("plugins")
+        return store_settings(plugins) if plugins else None
 
     def keys(self, path: str) -> tuple[KeyExpr, ...]:
         return tuple(KeyExpr(text) for text in cast("list[str]", self.config._at(path)))
@@ -447,7 +458,11 @@ class _Reader:
             # Set one by one, they could not be compared earlier.
             raise ConfigError(path, "user and password go together", "give both or none")
         file = self.optional(f"{path}/dictionary_file", str)
-        return AuthSettings(user, password, None if file is None else Path(file))
+        if file is None:
+            return AuthSettings(user, password, None)
+        from pathlib import Path  # not with the module: it costs 5 ms
+
+        return AuthSettings(user, password, Path(file))
 
 
 def _micro(microseconds: int) -> float:

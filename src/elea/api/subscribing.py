@@ -36,15 +36,30 @@ class Subscriber(Receiving[H]):
         super().__init__(session, sink, user)  # type: ignore[arg-type]
         self._key_expr = key_expr
         self._elsewhere = origin is not Locality.SESSION_LOCAL
-        self._box = Mailbox(Feed(sink).arrived)
+        self._box = self._mailbox(sink)
         here = origin is not Locality.REMOTE
-        self._number = session._node.own.subscribe(str(key_expr), self._box, here=here, elsewhere=self._elsewhere)
+        self._number = session._node.own.subscribe(
+            session._whole(str(key_expr)), self._box, here=here, elsewhere=self._elsewhere
+        )
 
     @property
     def key_expr(self) -> KeyExpr:
         """The keys it receives."""
         return self._key_expr
 
+    def pull(self, max_samples: int | None = None, *, timeout: float | None = None) -> list[Sample]:
+        """Ask for samples that wait; only if declared with a mode that pulls, see `elea.api.pacing`."""
+        raise TypeError("samples are pushed to this subscriber; declare it with mode=elea.Pull()")
+
+    def commit(self, position: int | None = None) -> None:
+        """Move its cursor; only if declared with one, see `elea.api.following`."""
+        raise TypeError('this subscriber has no cursor; declare it with cursor="name"')
+
+    def _mailbox(self, sink: Sink[Sample]) -> Mailbox:
+        """Where the node leaves what arrives, and what is done with it."""
+        return Mailbox(Feed(sink, self._session._namespace).arrived)
+
     def _end(self) -> None:
-        self._session._node.own.unsubscribe(self._number, str(self._key_expr), self._box, elsewhere=self._elsewhere)
+        key = self._session._whole(str(self._key_expr))
+        self._session._node.own.unsubscribe(self._number, key, self._box, elsewhere=self._elsewhere)
         self._sink.close()

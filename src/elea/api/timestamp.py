@@ -5,18 +5,19 @@ from __future__ import annotations
 import builtins
 import functools
 import operator
-from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from elea.api.errors import InvalidValue
 from elea.model import timestamp as model
 from elea.model.node_id import NodeId
-from elea.model.timestamp import ns_from_ntp64, ntp64_from_ns
+from elea.model.timestamp import datetime_from_ns, ns_from_ntp64, ntp64_from_ns
+
+if TYPE_CHECKING:
+    from datetime import datetime, timedelta
 
 __all__ = ["NTP64", "Timestamp", "TimestampId"]
 
 _SECOND_NS: Final = 1_000_000_000
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _NOBODY: Final = NodeId(b"\1")
 
 
@@ -66,7 +67,7 @@ class NTP64:
 
     def to_datetime(self) -> datetime:
         """The time in UTC, to the microsecond."""
-        return _EPOCH + timedelta(microseconds=self.as_nanos() // 1000)
+        return datetime_from_ns(self.as_nanos())
 
     def to_string_rfc3339_lossy(self) -> str:
         """The text form for people, to the nanosecond."""
@@ -221,8 +222,10 @@ class Timestamp:
 def _ntp64(time: datetime | NTP64) -> int:
     if isinstance(time, NTP64):
         return int(time)
+    from datetime import datetime, timedelta
+
     if not isinstance(time, datetime):
         raise TypeError("expected a `datetime` or a `NTP64`")
     # Raises TypeError for a time without zone, as eclipse-zenoh does: whose noon would it be?
-    since = time - _EPOCH
+    since = time - datetime_from_ns(0)
     return ntp64_from_ns((since // timedelta(microseconds=1)) * 1000)

@@ -7,8 +7,6 @@ eclipse-zenoh; and `@/<id>/session/**` for the process itself, always.
 
 from __future__ import annotations
 
-import json
-from binascii import crc32
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
@@ -168,6 +166,8 @@ class Admin:
     # -- for ourselves ------------------------------------------------------------------------------------------------
 
     def _session(self, parameters: Parameters) -> Iterator[Answer]:
+        import zlib  # as gzip above
+
         for connection, session in _open(self._links):
             name = f"/transport/unicast/{NodeId(session.node_id)}"
             facts = {
@@ -178,7 +178,7 @@ class Admin:
             }
             yield name, lambda facts=facts: _json(facts)  # type: ignore[misc]
             link = connection.link
-            number = crc32(f"{link.local} {link.remote}".encode())
+            number = zlib.crc32(f"{link.local} {link.remote}".encode())
             yield f"{name}/link/{number}", lambda c=connection, s=session: _json(_link(c, s))  # type: ignore[misc]
 
 
@@ -202,6 +202,8 @@ def _link(connection: Connection, session: Zenoh1Session) -> object:
 
 
 def _json(value: object) -> tuple[bytes, Encoding]:
+    import json  # as gzip above
+
     return json.dumps(value, separators=(",", ":")).encode(), JSON
 
 
@@ -241,7 +243,6 @@ _LINK: Final[Mapping[str, tuple[str, Callable[[Connection, Zenoh1Session], int]]
     "sent_bytes": ("Octets written.", lambda c, s: s.outbox.octets),
     "sent_messages": ("Network messages written.", lambda c, s: s.outbox.messages + s.joined),
     "waits": ("Messages that had to wait for room.", lambda c, s: s.outbox.waited),
-    "refused_messages": ("Messages that may not be dropped and found no room.", lambda c, s: s.outbox.refused),
     "received_batches": ("Batches read.", lambda c, s: _received(c, "batches")),
     "received_bytes": ("Octets read.", lambda c, s: _received(c, "octets")),
     "received_frames": ("Frames read.", lambda c, s: _received(c, "frames")),
@@ -249,7 +250,6 @@ _LINK: Final[Mapping[str, tuple[str, Callable[[Connection, Zenoh1Session], int]]
     "duplicates": ("Frames dropped because they came late or twice.", lambda c, s: _received(c, "duplicates")),
     "lost_fragments": ("Fragments whose message never became whole.", lambda c, s: _received(c, "fragments_lost")),
     "ignored_batches": ("Session messages without meaning.", lambda c, s: _received(c, "ignored")),
-    "lost_samples": ("Samples for this node that found no room.", lambda c, s: s.lost),
     "unroutable_samples": ("Samples dropped because their key makes no sense.", lambda c, s: s.unroutable),
     "ignored_messages": ("Control messages whose key makes no sense.", lambda c, s: s.ignored),
 }
@@ -272,10 +272,10 @@ def metrics(node: Node, links: Links, *, descriptors: bool = True) -> str:
             text.sample(f"elea_link_{name}_total", value(connection, session), **_labels(connection, session))
     text.family("elea_link_dropped_messages", "counter", "Messages dropped on the way out.")
     for connection, session in sessions:
-        for reason, count in list(session.outbox.dropped.items()):
+        for reason, count in list(session.outbox.losses.counts.items()):
             labels = _labels(connection, session)
             text.sample("elea_link_dropped_messages_total", count, **labels, reason=reason)
-    text.family("elea_dropped_messages", "counter", "Messages dropped on the way out, also on links that are gone.")
+    text.family("elea_dropped_messages", "counter", "Messages dropped, also on links that are gone.")
     for reason, count in links.dropped().items():
         text.sample("elea_dropped_messages_total", count, reason=reason)
     text.family("elea_ignored_messages", "counter", "Messages the space passed over.")

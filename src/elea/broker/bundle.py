@@ -32,7 +32,7 @@ class Bundle:
         self._droppable = False
         self._parts: list[bytes] = []
 
-    def add(self, route: Route, run: Sequence[Pushed], reliable: bool, now_ns: int) -> None:
+    def add(self, route: Route, run: list[Pushed], reliable: bool, now_ns: int, *, is_stamped: bool = False) -> None:
         """Take a run of samples that have one key and one quality of service."""
         qos = run[0][3]
         conduit = (qos & 7) << 1 | reliable
@@ -40,7 +40,7 @@ class Bundle:
         if route.faces is not self._faces or conduit != self._conduit or droppable != self._droppable:
             self.flush()
             self._faces, self._conduit, self._droppable = route.faces, conduit, droppable
-        if self._stamper is None:
+        if self._stamper is None or is_stamped:
             route.outgoing.rewrite(run, self._parts)
         else:
             route.outgoing.stamp(run, self._parts, self._stamper, now_ns)

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 from elea.io.timers import monotonic
+from elea.model.limits import COURIERS, MAILBOX, MAILBOX_BYTES
 
 __all__ = ["Mailbox", "Round", "Runner", "Watch"]
 
@@ -24,36 +25,68 @@ _log: Final = logging.getLogger("elea.broker")
 HELD_UP: Final = 0.01
 """Seconds a handler may take before another thread goes on with the reading."""
 
-COURIERS: Final = 64
-"""Threads that deliver for threads of the user's; the next handler waits for one."""
+PATIENCE: Final = 5.0
+"""Seconds a link is held up by a handler that takes nothing; the same as for a channel nobody reads."""
 
 IDLE: Final = 1.0
 """Seconds such a thread stays when there is nothing to do."""
 
-MAILBOX: Final = 100_000
-"""Items that wait for one handler; what comes on top is dropped and counted."""
+LOGGED_EVERY: Final = 100_000
+"""One line for so many things that a slow handler missed."""
 
 
 class Mailbox:
-    """What waits for one handler."""
+    """What waits for one handler; above the limits of it, what carries a payload is dropped and counted."""
 
-    __slots__ = ("_busy", "_items", "deliver", "dropped", "failed")
+    __slots__ = ("_brought", "_busy", "_come", "_items", "_log_at", "deliver", "dropped", "failed")
 
     def __init__(self, deliver: Callable[[Any], None]) -> None:
         self.deliver = deliver
         self.dropped = 0
         self.failed = 0
-        self._items: deque[Any] = deque()
+        self._items: deque[tuple[Any, int]] = deque()
         self._busy = threading.Lock()
+        self._come = 0  # octets, all that were left here
+        self._brought = 0  # and those that were taken out again
+        self._log_at = 1
 
-    def add(self, item: Any) -> None:
-        """Leave an item; `empty` brings it."""
-        if len(self._items) >= MAILBOX:
-            if not self.dropped % MAILBOX:
-                _log.warning("handler too slow: dropped=%d waiting=%d", self.dropped + 1, len(self._items))
-            self.dropped += 1
-            return
-        self._items.append(item)
+    def add(self, item: Any, octets: int = 0, count: int = 1, *, beyond: bool = False) -> bool:
+        """Leave an item of some octets, which stands for `count` things; `empty` brings it. False if it was dropped.
+
+        It is taken `beyond` the limits for those who wait for room afterwards.
+        """
+        if not beyond and (len(self._items) >= MAILBOX or (octets and self._come - self._brought >= MAILBOX_BYTES)):
+            self._drop(count)
+            return False
+        self._come += octets  # one line without a call, which the interpreter does not interrupt
+        self._items.append((item, octets))
+        return True
+
+    def is_full(self) -> bool:
+        """Whether the next item would be dropped, unless it carries no payload."""
+        return len(self._items) >= MAILBOX or self._come - self._brought >= MAILBOX_BYTES
+
+    def wait_for_room(self, patience: float = PATIENCE) -> bool:
+        """Wait until there is room, as long as the handler takes something every `patience` seconds; whether there is.
+
+        For what must not be dropped: the link it came from is held up, and so its sender. A handler that waits for
+        something from that very link must not wait for ever, hence the patience.
+        """
+        last, until = -1, 0.0
+        while self.is_full():
+            if self._brought != last:
+                last, until = self._brought, monotonic() + patience
+            elif monotonic() > until:
+                return False
+            threading.Event().wait(HELD_UP / 2)
+        return True
+
+    def _drop(self, count: int) -> None:
+        self.dropped += count
+        if self.dropped >= self._log_at:
+            self._log_at = self.dropped + LOGGED_EVERY
+            waiting, octets = len(self._items), self._come - self._brought
+            _log.warning("handler too slow: dropped=%d waiting=%d octets=%d", self.dropped, waiting, octets)
 
     def empty(self) -> None:
         """Bring everything that waits, unless another thread is doing so: then it will bring this too."""
@@ -61,7 +94,9 @@ class Mailbox:
         while items and self._busy.acquire(blocking=False):
             try:
                 while items:
-                    self._bring(items.popleft())
+                    item, octets = items.popleft()
+                    self._bring(item)
+                    self._brought += octets
             finally:
                 self._busy.release()
             # Between the last look and the release something may have come: look again.
@@ -147,6 +182,7 @@ class Round:
     """
 
     def __init__(self, soon: Callable[[Callable[[], None]], object] | None = None) -> None:
+        self.dropped = 0  # things for handlers that were too slow
         self._soon = soon
         self._boxes: deque[Mailbox] = deque()
         self._lock = threading.Lock()
@@ -155,15 +191,18 @@ class Round:
         self._couriers = 0
         self._closed = False
 
-    def add(self, box: Mailbox, item: Any) -> None:
-        """Leave an item in a mailbox, to be brought when `make` is called."""
-        box.add(item)
+    def add(self, box: Mailbox, item: Any, octets: int = 0, count: int = 1, *, beyond: bool = False) -> bool:
+        """Leave an item in a mailbox, to be brought when `make` is called; False if there was no room for it."""
+        if not box.add(item, octets, count, beyond=beyond):
+            self.dropped += count
+            return False
         try:
             if self._boxes[-1] is box:
-                return  # whoever empties it takes it from here first, so this item is seen
+                return True  # whoever empties it takes it from here first, so this item is seen
         except IndexError:
             pass
         self._boxes.append(box)
+        return True
 
     def __bool__(self) -> bool:
         return bool(self._boxes)

@@ -21,6 +21,7 @@ from elea.broker.zenoh1 import Zenoh1Session
 from elea.io.scouting import SCOUTING_GROUP, ScoutListener, ScoutSender
 from elea.io.timers import Keeper, monotonic
 from elea.model.errors import ConfigError, EleaError, OperationTimeout
+from elea.model.limits import MAX_MEETINGS
 from elea.model.node_id import NodeId
 from elea.model.qos import Role
 from elea.model.values import field, value_class
@@ -30,9 +31,6 @@ from elea.wire.zenoh1.messages import Oam
 __all__ = ["MAX_MEETINGS", "Discovery", "DiscoverySettings", "Seeker"]
 
 _log = logging.getLogger("elea.broker")
-
-MAX_MEETINGS: Final = 64
-"""Nodes being connected to at once; each is a thread. More are found again, by the next HELLO or gossip."""
 
 ATTEMPTS: Final = 3
 """Times a node found is tried before it is left until it is heard of again."""

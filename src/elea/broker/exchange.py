@@ -17,6 +17,7 @@ from elea.broker.delivery import Mailbox
 from elea.broker.translate import Keys, UnknownResource
 from elea.model import keyexpr
 from elea.model.errors import DecodeError, InvalidKeyExpr
+from elea.model.limits import HELD_OCTETS, MAX_OCTETS, MAX_REMEMBERED
 from elea.model.qos import QueryTarget
 from elea.space.face import Request, Response, ResponseFinal
 from elea.wire.zenoh1 import messages as m
@@ -31,15 +32,6 @@ __all__ = ["Exchange"]
 
 K = TypeVar("K")
 V = TypeVar("V")
-
-MAX_REMEMBERED: Final = 1024
-"""Keys, bodies and responders remembered per session; then all are forgotten and found again."""
-
-MAX_OCTETS: Final = 256
-"""Longer keys and parameters are decoded anew each time: others must not fill our memory."""
-
-HELD_OCTETS: Final = 48 * 1024
-"""Answers held back; then they are written, whoever is still answering."""
 
 TARGETS: Final = tuple(QueryTarget(number) for number in range(3))
 
@@ -264,9 +256,11 @@ class Exchange:
 
     def _put(self, conduit: int, parts: tuple[bytes, ...], size: int) -> None:
         session = self._session
-        if not session.outbox.offer(conduit, parts, size, False):
+        if not session.outbox.push(conduit, parts, size):
             self._stalled = True
             session.node.later(session.on_stalled)
+        elif session.outbox.is_full(conduit):
+            session.node.crowded(lambda: session.wait_for_room(conduit))
 
 
 def _room(known: dict[K, V]) -> dict[K, V]:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from elea.model.errors import DecodeError
+from elea.model.limits import MAX_LOCATORS, MAX_NODES
 from elea.model.node_id import NodeId
 from elea.model.qos import Role
 from elea.model.values import field, value_class
@@ -25,14 +26,8 @@ LINK_STATE: Final = 1
 
 CONTROL_QOS: Final = 0x08
 
-MAX_NODES: Final = 10_000
-"""Nodes remembered. A mesh is full, so no peer lives long among more; beyond it new ones are counted and left out."""
-
 SWEEP: Final = 64
 """Nodes remembered before those that are gone are looked for; looking at each going would cost the square of a mesh."""
-
-MAX_LOCATORS: Final = 64
-"""Locators of one node that are remembered and passed on; a machine with more addresses is reached by the first."""
 
 
 @value_class

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import random
 import threading
-from collections import Counter
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from elea.broker.claims import Claims
 from elea.broker.leaving import leave
 from elea.broker.node import Node
 from elea.broker.zenoh1 import Zenoh1Session
-from elea.io.dial import AnyLink, Listener, connect, listen
+from elea.io.chance import SystemChance
+from elea.io.dial import AnyLink, connect
 from elea.io.errors import LinkError
+from elea.io.losses import Losses
 from elea.io.reading import BatchReader
 from elea.io.sending import Outbox
 from elea.io.tap import tapped
@@ -28,10 +29,15 @@ from elea.model.values import replaced, value_class
 from elea.protocol.zenoh1.backoff import Backoff
 from elea.protocol.zenoh1.keeping import lease_ends, next_keep_alive
 from elea.protocol.zenoh1.opening import Acceptor, Initiator
-from elea.protocol.zenoh1.sending import Sender
+from elea.protocol.zenoh1.sending import Sender, count_messages
 from elea.protocol.zenoh1.terms import Agreement, CloseReason, Offer
 from elea.protocol.zenoh1.transport import Receiver
 from elea.space.face import Region
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from elea.io.listening import Listener
 
 __all__ = ["Connection", "LinkSettings", "Links"]
 
@@ -76,6 +82,7 @@ class Connection:
         self._ending = threading.Lock()
         self._reader = BatchReader(link, self._prefix)
         self._deliverer: threading.Thread | None = None
+        self._told_of_size = False
         self.busy_since = 0.0
         self._thread = threading.Thread(target=self._run, name=f"elea-read-{link.remote}", daemon=True)
 
@@ -137,12 +144,12 @@ class Connection:
         if self.ended.is_set() or not self.busy_since:
             return
         self.busy_since = 0.0
-        self._thread = threading.Thread(target=self._run, name=f"elea-read-{self.link.remote}", daemon=True)
-        self._thread.start()
         # A courier brings what waits behind that handler; what the handler does from now on waits for nobody.
         node = self.links.node
         if self._deliverer is not None and self._deliverer.ident is not None:
-            node.readers.discard(self._deliverer.ident)
+            node.readers.discard(self._deliverer.ident)  # before the next thread starts, which soon delivers itself
+        self._thread = threading.Thread(target=self._run, name=f"elea-read-{self.link.remote}", daemon=True)
+        self._thread.start()
         node.round.make_soon()
 
     def _prefix(self) -> int:
@@ -162,6 +169,10 @@ class Connection:
                 self._opened()
             return
         receiver.receive(batch, self._now(), session)
+        if receiver.oversized and not self._told_of_size:
+            self._told_of_size = True
+            limit = self.links.settings.max_message
+            _log.warning("message too large, dropped: node=%s limit=%d", NodeId(session.node_id), limit)
         if receiver.closed:
             self.end(SessionClosed(text="the other node closed the session"))
 
@@ -212,6 +223,8 @@ class Connection:
             on_broken=self.end,
             wait_before_drop=settings.wait_before_drop,
             wait_before_close=settings.wait_before_close,
+            losses=self.links.losses,
+            count=count_messages,
             now=self.links.now,
             soon=self.links.soon,
         )
@@ -292,7 +305,7 @@ class Links:
 
     connection_type: type[Connection] = Connection
 
-    def __init__(self, node: Node, settings: LinkSettings, *, chance: random.Random | None = None) -> None:
+    def __init__(self, node: Node, settings: LinkSettings, *, chance: Random | None = None) -> None:
         self.node = node
         self.settings = settings
         self.keeper = node.keeper
@@ -305,13 +318,13 @@ class Links:
         self.refused = 0
         self.unopened = 0
         """Links of others that ended before a session was opened over them, for whatever reason."""
-        self._ended_dropped: Counter[str] = Counter()  # by sessions that have ended
+        self.losses = Losses()
         self.on_joining: Callable[[Zenoh1Session], None] | None = None
         self._opening: set[Connection] = set()
         self._claims: Claims[Connection] = Claims(node.node_id)
         self._lock = threading.Lock()
         self._closed = False
-        self._chance = chance or random.SystemRandom()
+        self._chance: Random | SystemChance = chance or SystemChance()
         self._cookie_key = self._chance.randbytes(32)
 
     def offer_for(self, link: AnyLink) -> Offer:
@@ -341,6 +354,8 @@ class Links:
 
     def listen(self, locator: str) -> Listener:
         """Accept sessions at `locator`."""
+        from elea.io.listening import listen  # not with the module: clients do not
+
         listener = listen(
             locator, tls=self.settings.tls, on_link=lambda link: self._accept(tapped(link, accepted=True))
         )
@@ -358,14 +373,8 @@ class Links:
         return [locator for listener in self.listeners for locator in listener.locators()]
 
     def dropped(self) -> dict[str, int]:
-        """Messages lost on the way out, by reason, over all links there were; `relayed` are samples of other nodes."""
-        with self._lock:
-            total = self._ended_dropped.copy()
-            sessions = [connection.session for connection in self.connections]
-        for session in sessions:
-            if session is not None:
-                total.update(_dropped_by(session))
-        return dict(total)
+        """Messages lost in this node, by reason: on the way out, over all links there were, and to slow handlers."""
+        return {**self.losses.counts, "undelivered": self.node.round.dropped}
 
     def close(self) -> None:
         """End everything; returns soon, whatever the others do."""
@@ -470,8 +479,6 @@ class Links:
             self._opening.discard(connection)
             self._claims.release(connection.peer_id, connection)
             was_open = connection in self.connections
-            if was_open and connection.session is not None:
-                self._ended_dropped.update(_dropped_by(connection.session))
             self.node.watch.discard(connection)
             self.connections.discard(connection)
         if was_open and connection.session is not None:
@@ -485,8 +492,3 @@ class Links:
             self._refuse(connection.link.remote, connection.error)
         if was_open and self.on_left is not None:
             self.on_left(connection)
-
-
-def _dropped_by(session: Zenoh1Session) -> dict[str, int]:
-    outbox = session.outbox
-    return {**outbox.dropped, "refused": outbox.refused, "relayed": session.lost}

@@ -61,6 +61,7 @@ class Node:
         """Told what neighbours say besides data, queries and declarations."""
         self.own = OwnSession(self)
         self._later: deque[Callable[[], None]] = deque()
+        self._crowded: deque[Callable[[], object]] = deque()
         self._due = float("inf")
         self._groups: dict[tuple[Forwarder, ...], tuple[Forwarder, ...]] = {}
         self._groups_of = -1
@@ -94,6 +95,20 @@ class Node:
             self.settle()
         elif self.round:
             self.deliver_soon()
+        if self._crowded:
+            self._wait_for_room()
+
+    def crowded(self, wait: Callable[[], object]) -> None:
+        """Answers are queued beyond a bound: whoever has answered, and is out of the lock, calls `wait`."""
+        self._crowded.append(wait)
+
+    def _wait_for_room(self) -> None:
+        while self._crowded:
+            try:
+                wait = self._crowded.popleft()
+            except IndexError:
+                return
+            wait()
 
     def later(self, work: Callable[[], None]) -> None:
         """Do something that must not be done inside the space."""
@@ -154,4 +169,4 @@ class Node:
         for face in others:
             face.tell(number, key)
         boxes = self.own.boxes(key, here=source is self.own)
-        return Route(key, generation, boxes, others, OutgoingKey(key, number))
+        return Route(key, generation, boxes, others, OutgoingKey(key, number), self.own.keepers(key))

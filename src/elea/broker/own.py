@@ -13,6 +13,7 @@ from elea.broker.delivery import Mailbox
 from elea.broker.timeouts import Timeouts
 from elea.model import keyexpr
 from elea.model.keyexpr import KeyExpr
+from elea.model.limits import CACHED_KEY_CHARS, CACHED_ROUTES
 from elea.model.qos import QueryTarget, Role
 from elea.space.face import (
     Control,
@@ -32,10 +33,11 @@ from elea.space.face import (
     Final as FinalMessage,
 )
 from elea.space.keytree import KeyTree
-from elea.space.routes import CACHED_KEY_CHARS, CACHED_ROUTES
+from elea.wire.zenoh1 import messages as m
 
 if TYPE_CHECKING:
     from elea.broker.node import Node
+    from elea.broker.routes import Keeping
 
 __all__ = ["EXPIRED", "Answering", "Asked", "OwnSession", "Watching"]
 
@@ -69,6 +71,11 @@ class Asked:
         self._here = here
         self._parties = len(matching.answering)
         self._done = itertools.count(1)
+
+    @property
+    def here(self) -> bool:
+        """Whether this process asks itself."""
+        return self._here
 
     def respond(self, response: Response) -> None:
         """Answer."""
@@ -131,6 +138,7 @@ class OwnSession:
         self._ids = itertools.count(1)
         self._subscribers: KeyTree[list[tuple[Mailbox, bool, bool]]] = KeyTree()
         self._queryables: KeyTree[list[Answering]] = KeyTree()
+        self._keepers: list[tuple[str, Keeping]] = []
         self._asking: dict[int, Mailbox] = {}
         self._left: dict[int, int] = {}  # how many may still answer, where that is more than one
         self._known: dict[tuple[str, QueryTarget, bool], Matching] = {}
@@ -179,7 +187,8 @@ class OwnSession:
             return
         asked = Asked(self, request, matching, False)
         for answering in matching.answering:
-            self.node.round.add(answering.box, asked)
+            if not self.node.round.add(answering.box, asked, _octets(request.body)):
+                self.node.later(asked.done)  # it will not answer, so nobody need wait for it
 
     def _finished(self, number: int) -> None:
         """One party has answered all it will; after the last the asker is told."""
@@ -220,6 +229,20 @@ class OwnSession:
             self.node.control(self, Undeclare(Entity.SUBSCRIBER, number))
         self.node.refresh()
         self._tell(Undeclare(Entity.SUBSCRIBER, -number, key))
+
+    def keep(self, key: str, keeper: Keeping) -> None:
+        """Samples of others on `key` go to `keeper`, in the thread that read them; those of this process do not."""
+        with self._lock:
+            self._keepers.append((key, keeper))
+            self.changes += 1
+        self.node.control(self, Declare(Entity.SUBSCRIBER, next(self._ids), key))
+        self.node.refresh()
+
+    def keepers(self, key: str) -> tuple[Keeping, ...]:
+        """The stores of this process that samples on `key` go to."""
+        if not self._keepers:
+            return ()
+        return tuple(keeper for kept, keeper in self._keepers if keyexpr.intersects(kept, key))
 
     def answer(self, key: str, box: Mailbox, *, complete: bool, here: bool = True, elsewhere: bool = True) -> Answering:
         """Queries on `key` go to `box`: those of this process if `here`, those of others if `elsewhere`."""
@@ -302,12 +325,17 @@ class OwnSession:
         if matching:
             asked = Asked(self, request, self._matching(request.key, request.target, here=True), True)
             for answering in matching:
-                self.node.round.add(answering.box, asked)
+                if not self.node.round.add(answering.box, asked, _octets(request.body)):
+                    asked.done()
         if elsewhere:
             self.node.ask(self, request)
         self._finished(number)
         self.node.deliver_soon()
         return number
+
+    def is_asking(self, number: int) -> bool:
+        """Whether a query of this process still waits for answers."""
+        return number in self._asking
 
     def forget(self, number: int) -> bool:
         """The asker wants no more answers; False if it has had all."""
@@ -326,7 +354,10 @@ class OwnSession:
     def _answered(self, response: Response) -> None:
         box = self._asking.get(response.id)
         if box is not None:
-            self.node.round.add(box, response)
+            # Replies are not dropped: who brought this one waits, once it is out of the space, until there is room.
+            self.node.round.add(box, response, _octets(response.body), beyond=True)
+            if box.is_full():
+                self.node.crowded(box.wait_for_room)
 
     def _matching(self, key: str, target: QueryTarget, *, here: bool) -> Matching:
         """The same as `queryables`, remembered until one is declared or undeclared."""
@@ -356,3 +387,14 @@ class OwnSession:
         found = [one for many in self._queryables.intersecting(key) for one in many]
         complete = target is QueryTarget.ALL_COMPLETE
         return [one for one in found if (one.here if here else one.elsewhere) and (one.complete or not complete)]
+
+
+def _octets(body: object) -> int:
+    """What a query or an answer carries."""
+    if isinstance(body, m.Reply):
+        body = body.body
+    if isinstance(body, m.Put | m.Err):
+        return len(body.payload)
+    if isinstance(body, m.Query) and body.value is not None:
+        return len(body.value.payload)
+    return 0

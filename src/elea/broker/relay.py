@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from elea.model.limits import MAX_NUMBERS
+from elea.model.limits import CACHED_KEY_CHARS, MAX_HEADERS, MAX_NUMBERS
 from elea.model.node_id import NodeId
 from elea.model.timestamp import Hlc, HlcUpdate, Timestamp
 from elea.wire.primitives import write_z
 from elea.wire.zenoh1.codec import read_timestamp
 from elea.wire.zenoh1.samples import DEFAULT_QOS, Pushed
 
-__all__ = ["Numbers", "OutgoingKey", "Stamper"]
+__all__ = ["Numbers", "OutgoingKey", "Stamper", "stamped"]
 
 PUSH: Final = 0x1D
 SUFFIX: Final = 0x20
@@ -26,7 +26,9 @@ EXTENDED: Final = 0x80
 QOS_EXTENSION: Final = 0x21
 PUT: Final = 0x01
 STAMPED: Final = 0x20
-MAX_HEADERS: Final = 1024
+BLOCK: Final = 128
+"""Numbers reserved beyond those asked for; they pass within 30 ns."""
+
 FIRST_OCTET: Final = tuple(bytes([low | 0x80]) for low in range(128))
 
 
@@ -37,7 +39,9 @@ def vle(value: int) -> bytes:
 
 
 class Numbers:
-    """The numbers this node gives to keys, the same on every link; 0 when there are none left."""
+    """The numbers this node gives to keys, the same on every link; 0 when there are none left, or the key is too long
+    to be remembered for ever.
+    """
 
     def __init__(self) -> None:
         self._by_key: dict[str, int] = {}
@@ -45,9 +49,9 @@ class Numbers:
     def number(self, key: str) -> int:
         found = self._by_key.get(key)
         if found is None:
-            found = len(self._by_key) + 1 if len(self._by_key) < MAX_NUMBERS else 0
-            if found:
-                self._by_key[key] = found
+            if len(self._by_key) >= MAX_NUMBERS or len(key) > CACHED_KEY_CHARS:
+                return 0
+            found = self._by_key[key] = len(self._by_key) + 1
         return found
 
 
@@ -58,9 +62,24 @@ class Stamper:
         self.clock = clock
         self.replaced = 0
         self._tail = vle(len(bytes(clock.id))) + bytes(clock.id)
+        self._block_ns = -1
+        self._next = 0
+        self._left = 0
         self._high = -1
         self._head = b""
         self._tails: dict[int, bytes] = {}
+
+    def take(self, now_ns: int, count: int) -> int:
+        """The first of `count` consecutive numbers. Asked for one by one, as many keys are, they come from a block."""
+        if now_ns != self._block_ns or count > self._left:
+            # Two threads may do this at once: both get numbers of their own, and one of the blocks is forgotten.
+            first = self.clock.reserve(now_ns, count + BLOCK)
+            self._block_ns, self._next, self._left = now_ns, first + count, BLOCK
+            return first
+        first = self._next
+        self._next = first + count
+        self._left -= count
+        return first
 
     def tails(self, ntp64: int) -> dict[int, bytes]:
         """For the 128 numbers that share their higher octets: by payload size, what follows the first octet."""
@@ -84,12 +103,28 @@ class Stamper:
 
     def acceptable(self, meta: bytes, now_ns: int) -> bool:
         """Whether the timestamp of a PUT may stay: not more than the drift ahead of this clock."""
+        self._block_ns = -1  # what is stamped next must be above this one
         stamp, _ = read_timestamp(meta, 1)
         remote = Timestamp(stamp.ntp64, NodeId(stamp.id))
         if self.clock.update(remote, now_ns) is HlcUpdate.ACCEPTED:
             return True
         self.replaced += 1
         return False
+
+
+def stamped(run: Sequence[Pushed], stamper: Stamper, now_ns: int) -> list[Pushed]:
+    """A run with a timestamp on every sample, deletions too: who keeps it and who gets it see the same one."""
+    ntp64 = stamper.take(now_ns, len(run))
+    found: list[Pushed] = []
+    for header, scope, suffix, qos, meta, payload in run:
+        if meta is None:
+            meta = b"\x21" + stamper.whole(ntp64)
+        elif not (meta[0] & STAMPED and stamper.acceptable(meta, now_ns)):
+            rest = read_timestamp(meta, 1)[1] if meta[0] & STAMPED else 1
+            meta = bytes([meta[0] | STAMPED]) + stamper.whole(ntp64) + meta[rest:]
+        found.append((header, scope, suffix, qos, meta, payload))
+        ntp64 += 1
+    return found
 
 
 class OutgoingKey:
@@ -117,7 +152,7 @@ class OutgoingKey:
         """Everything before a payload of `size` octets."""
         return self.prefix(qos) + (b"\x01" + vle(size) if meta is None else meta + _size(meta, size))
 
-    def rewrite(self, run: Sequence[Pushed], parts: list[bytes]) -> None:
+    def rewrite(self, run: list[Pushed], parts: list[bytes]) -> None:
         """Append header, payload, header, payload … of a run as it is."""
         plain = self._plain
         for _, _, _, qos, meta, payload in run:
@@ -132,9 +167,9 @@ class OutgoingKey:
                 header = self.header(meta, size, qos)
             parts += (header, payload)
 
-    def stamp(self, run: Sequence[Pushed], parts: list[bytes], stamper: Stamper, now_ns: int) -> None:
+    def stamp(self, run: list[Pushed], parts: list[bytes], stamper: Stamper, now_ns: int) -> None:
         """The same with a timestamp on every put that had none, or one too far ahead; deletions are left alone."""
-        ntp64 = stamper.clock.reserve(now_ns, len(run))
+        ntp64 = stamper.take(now_ns, len(run))
         last_qos, prefix = -1, b""
         for _, _, _, qos, meta, payload in run:
             size = len(payload)

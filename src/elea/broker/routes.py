@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from typing import Protocol
 
 from elea.broker.delivery import Mailbox
 from elea.broker.relay import OutgoingKey
 from elea.model.keyexpr import KeyExpr
+from elea.model.limits import CACHED_KEY_CHARS, MAX_ROUTES
 from elea.wire.zenoh1.samples import Pushed
 
-__all__ = ["Arrived", "Forwarder", "Route", "Routes"]
-
-MAX_ROUTES: Final = 100_000
-"""Names remembered per session; then all are forgotten and found again."""
+__all__ = ["Arrived", "Forwarder", "Keeping", "Route", "Routes"]
 
 
 class Forwarder(Protocol):
@@ -31,10 +29,18 @@ class Forwarder(Protocol):
     def tell(self, number: int, key: str) -> None: ...
 
 
-class Route:
-    """The way of one key: handlers here, sessions elsewhere."""
+class Keeping(Protocol):
+    """A store, to which samples are handed by the thread that read them."""
 
-    __slots__ = ("boxes", "expr", "faces", "generation", "key", "outgoing")
+    def keep(self, pieces: Sequence[tuple[str, Sequence[Pushed]]], arrival_ns: int) -> None:
+        """Take runs of samples, all of them with a timestamp. It may wait, which holds up the link they came from."""
+        ...
+
+
+class Route:
+    """The way of one key: handlers here, sessions elsewhere, stores here."""
+
+    __slots__ = ("boxes", "expr", "faces", "generation", "keepers", "key", "outgoing")
 
     def __init__(
         self,
@@ -43,7 +49,9 @@ class Route:
         boxes: Sequence[Mailbox],
         faces: tuple[Forwarder, ...],
         outgoing: OutgoingKey,
+        keepers: tuple[Keeping, ...] = (),
     ) -> None:
+        self.keepers = keepers
         self.key = key
         self.expr = KeyExpr(key)  # made once for all samples of the key
         self.generation = generation
@@ -55,12 +63,16 @@ class Route:
 class Arrived:
     """A run of samples of one key, as a mailbox holds it."""
 
-    __slots__ = ("key", "reliable", "run")
+    __slots__ = ("key", "octets", "reliable", "run")
 
     def __init__(self, key: KeyExpr, run: list[Pushed], reliable: bool) -> None:
         self.key = key
         self.run = run
         self.reliable = reliable
+        octets = 0
+        for _, _, _, _, meta, payload in run:
+            octets += len(payload) if meta is None else len(payload) + len(meta)
+        self.octets = octets
 
 
 class Routes:
@@ -84,6 +96,8 @@ class Routes:
         return route
 
     def _remember(self, bits: int, scope: int, suffix: bytes, route: Route) -> None:
+        if len(suffix) > CACHED_KEY_CHARS:
+            return
         if len(self._by_number) + len(self._by_name) >= MAX_ROUTES:
             self.forget()
         if suffix:

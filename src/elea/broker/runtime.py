@@ -19,6 +19,7 @@ from elea.model.qos import Role
 
 if TYPE_CHECKING:
     from elea.broker.discovery import Discovery
+    from elea.broker.storage.service import Storages
 
 __all__ = ["Runtime"]
 
@@ -45,6 +46,7 @@ class Runtime:
         self.links = Links(self.node, settings)
         self.links.on_left = self._left
         self.discovery: Discovery | None = None
+        self.storages: Storages | None = None
         self._wanted: dict[str, Connection | None] = {}
         self._returning: dict[str, Returning] = {}
         self._closed = False
@@ -142,6 +144,8 @@ class Runtime:
         self._stopping.set()
         if self.discovery is not None:
             self.discovery.close()
+        if self.storages is not None:
+            self.storages.close()  # before the links: what is stored is still acknowledged
         self.links.close()
         self.node.watch.close()
         self.node.round.close()

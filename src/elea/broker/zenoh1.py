@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from elea.broker.bundle import Bundle
 from elea.broker.exchange import Exchange
-from elea.broker.routes import Arrived, Route, Routes
+from elea.broker.relay import stamped
+from elea.broker.routes import Arrived, Keeping, Route, Routes
 from elea.broker.translate import Keys, UnknownResource, from_wire, to_wire
 from elea.io.errors import LinkClosed
 from elea.model import keyexpr
@@ -31,10 +33,11 @@ _log = logging.getLogger("elea.broker")
 
 NETWORK = 0x19
 LOGGED_EVERY = 1_000
-"""One line for so many samples without a key: a neighbour that sends nothing else must not fill the disk."""
+"""One line for so many samples or messages without a key: a neighbour that sends no others must not fill the disk."""
 
 RESPONSE_FINAL, REQUEST = 0x1A, 0x1C  # and RESPONSE between them
 CONTROL_CONDUIT = 0 << 1 | 1
+BLOCK = 8  # the bit of the QoS octet
 QUERYING = (Request, Response, ResponseFinal)
 
 
@@ -50,12 +53,12 @@ class Zenoh1Session:
         self.room = outbox.room
         self._numbered = outbox.link.reliable
         self.joined = 0  # samples that went to the outbox as part of another
-        self.lost = 0  # samples on their way to this neighbour that found no room, or no neighbour
         self.unroutable = 0  # samples whose key makes no sense
         self.ignored = 0  # control messages whose key makes no sense
         self._region = region
         self._told: set[int] = set()
         self._bundle = Bundle(node.stamper)
+        self._kept: dict[Keeping, list[tuple[str, list[Pushed]]]] = {}  # for stores, when the batch has been read
         self._exchange = Exchange(self, self.keys)
         self.on_stalled: Callable[[], None] = lambda: None
         """What to do when the other node takes nothing more."""
@@ -87,8 +90,13 @@ class Zenoh1Session:
         """Queue a message that must not be lost: a neighbour that has no room for it is given up (zenoh-1 §6.5)."""
         out = bytearray()
         write_network_message(out, message)
-        if not self.outbox.offer(conduit, (bytes(out), b""), len(out), False):
+        if not self.outbox.push(conduit, (bytes(out), b""), len(out)):
             self.node.later(self.on_stalled)
+
+    def wait_for_room(self, conduit: int) -> None:
+        """Wait until the other node has taken what is queued beyond the bound; one that does not is given up."""
+        with contextlib.suppress(LinkClosed):
+            self.outbox.wait_for_room(conduit)
 
     def forward(self, parts: Sequence[bytes], size: int, conduit: int, droppable: bool, samples: int) -> None:
         """Queue rewritten samples. Those that may be dropped are, when there is no room; the others wait for it.
@@ -98,15 +106,13 @@ class Zenoh1Session:
         """
         try:
             if droppable:
-                taken = self.outbox.offer(conduit, parts, size, True)
+                taken = self.outbox.offer(conduit, parts, size, True, samples)
             else:
-                taken = self.outbox.put(conduit, parts, size, False)
+                taken = self.outbox.put(conduit, parts, size, False, samples)
         except LinkClosed:
-            taken = False  # this neighbour's end is not the fault of the one we read from
+            return  # this neighbour's end is not the fault of the one we read from
         if taken:
             self.joined += samples - (len(parts) >> 1)
-        else:
-            self.lost += samples
 
     def takes_number(self, key: str) -> bool:
         """Whether a number may stand for this key here."""
@@ -146,12 +152,17 @@ class Zenoh1Session:
                 self._message(message, reliable, now_ns)
         finally:
             self._bundle.flush()
+            if self._kept:
+                self._keep(now_ns)
         return at
 
     def sample(self, sample: Pushed, priority: int, reliable: bool) -> None:
         """Take a sample that came in fragments."""
-        self._samples([sample], reliable, self.node.keeper.wall_ns())
+        now_ns = self.node.keeper.wall_ns()
+        self._samples([sample], reliable, now_ns)
         self._bundle.flush()
+        if self._kept:
+            self._keep(now_ns)
 
     def closed(self, reason: int, whole_session: bool) -> None:
         """The other node has ended the session."""
@@ -177,12 +188,25 @@ class Zenoh1Session:
 
     def _deliver(self, route: Route, run: list[Pushed], reliable: bool, now_ns: int) -> None:
         """Send a run of samples of one key and one quality of service its way."""
+        is_stamped = False
+        if route.keepers and self.node.stamper is not None:
+            run, is_stamped = stamped(run, self.node.stamper, now_ns), True
+        for keeper in route.keepers:
+            self._kept.setdefault(keeper, []).append((route.key, run))
         if route.faces:
-            self._bundle.add(route, run, reliable, now_ns)
+            self._bundle.add(route, run, reliable, now_ns, is_stamped=is_stamped)
         if route.boxes:
             arrived = Arrived(route.expr, run, reliable)
             for box in route.boxes:
-                self.node.round.add(box, arrived)
+                if reliable and run[0][3] & BLOCK and box.is_full():
+                    box.wait_for_room()
+                self.node.round.add(box, arrived, arrived.octets, len(run))
+
+    def _keep(self, now_ns: int) -> None:
+        """Hand the samples of a batch to the stores, after they have gone to everybody else: a store may wait."""
+        kept, self._kept = self._kept, {}
+        for keeper, pieces in kept.items():
+            keeper.keep(pieces, now_ns)
 
     def _find(self, header: int, scope: int, suffix: bytes) -> Route | None:
         try:
@@ -231,8 +255,11 @@ class Zenoh1Session:
 
     def _senseless(self, message: m.NetworkMessage, error: Exception) -> None:
         """A message about a key that is none: the link stays up, and nobody is left waiting (zenoh-1 §9.3, §14.1)."""
+        if not self.ignored % LOGGED_EVERY:
+            _log.warning(
+                "message ignored: node=%s problem=%s ignored=%d", NodeId(self.node_id), error, self.ignored + 1
+            )
         self.ignored += 1
-        _log.warning("message ignored: node=%s problem=%s", NodeId(self.node_id), error)
         if isinstance(message, m.Request):
             self.send(ResponseFinal(message.id, DEFAULT_QOS if message.qos is None else message.qos))
         elif isinstance(message, m.Interest):

@@ -37,6 +37,7 @@ EPILOG: Final = """\
 Runs until Ctrl-C or SIGTERM. The options are those of zenohd. examples:
   elea broker
   elea broker -l tcp/127.0.0.1:0 --no-multicast-scouting
+  elea broker --store /var/lib/elea --persist 'home/**' --transient 'now/**'
   elea broker -c router.json5 --cfg 'transport/unicast/max_sessions:10'"""
 
 
@@ -52,7 +53,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=tuple(PERMISSIONS),
         help="what others may do with the admin space @/ID/router (default: r)",
     )
+    _add_storage_arguments(parser)
     parser.add_argument("--quiet", action="store_true", help="print where it listens, and then only warnings")
+
+
+def _add_storage_arguments(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("storages", "What outlives its writer; needs elea[broker].")
+    group.add_argument("--store", metavar="DIR", help="keep in this directory what is put with a durability")
+    for name, help in (
+        ("persist", "keep everything put to these keys in the store directory"),
+        ("transient", "keep everything put to these keys in memory"),
+    ):
+        group.add_argument(f"--{name}", metavar="KEYEXPR", action="append", default=[], help=f"{help} (repeatable)")
+    group.add_argument("--retain-age", metavar="SECONDS", type=float, help="let go of samples older than this")
+    group.add_argument(
+        "--retain-bytes", metavar="N", type=int, help="let go of the oldest above this size, per storage"
+    )
+    group.add_argument(
+        "--retain-samples", metavar="N", type=int, help="let go of the oldest above this number, per storage"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -85,8 +104,27 @@ def _config(args: argparse.Namespace) -> Config:
             read, write = PERMISSIONS[args.adminspace_permissions]
             permissions = {"read": read, "write": write}
             config.insert_json5("adminspace/permissions", json.dumps(permissions))
+        _set_storages(config, args)
     connection.set_options(config, args)
     return config
+
+
+def _set_storages(config: Config, args: argparse.Namespace) -> None:
+    from elea.broker.storage.settings import name_of
+
+    if args.persist and args.store is None:
+        raise CliError("--persist needs a directory", "add --store DIR, or use --transient", 2)
+    if args.store is not None:
+        config.insert_json5("plugins/storage_manager/volumes/log", json.dumps({"dir": args.store}))
+    retain = {"age": args.retain_age, "bytes": args.retain_bytes, "samples": args.retain_samples}
+    for volume, keys in (("log", args.persist), ("memory", args.transient)):
+        for key in keys:
+            storage = {"key_expr": key, "volume": volume, "complete": True, "retain": retain}
+            config.insert_json5(f"plugins/storage_manager/storages/{name_of(key)}", json.dumps(storage))
+    if args.persist or args.transient or args.store is not None:
+        from elea.api.settings import Settings
+
+        Settings.of(config)  # says what is wrong with them
 
 
 def _announce(session: Session, out: Output) -> None:

@@ -258,7 +258,7 @@ def open_session(config: Config, stop: Stop | None = None) -> Iterator[Session]:
 
 def _failure(error: Exception) -> Exception:
     from elea.io.errors import CannotListen, LocatorError
-    from elea.model.errors import AccessError, ConfigError, SessionError, SessionRefused
+    from elea.model.errors import AccessError, ConfigError, SessionError, SessionRefused, StoreInUse
 
     if isinstance(error, ConfigError):
         return error
@@ -272,7 +272,7 @@ def _failure(error: Exception) -> Exception:
         or "refused the session" in problem + hint
     ):
         return CliError(str(error), "user and password in transport/auth/usrpwd, or what the other node logs", REFUSED)
-    if isinstance(error, CannotListen):
+    if isinstance(error, CannotListen | StoreInUse):
         return CliError(problem, hint or "another port", REFUSED)
     if isinstance(error, LocatorError | ValueError):
         return CliError(problem, hint or "elea --help", USAGE)

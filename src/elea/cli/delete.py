@@ -8,7 +8,7 @@ from typing import Final
 
 from elea.cli import connection
 from elea.cli.output import Output, safe
-from elea.cli.put import qos_of, sent
+from elea.cli.put import add_store_arguments, qos_of, receipt_form, receipt_text, sent, stored
 
 __all__ = ["add_arguments", "run"]
 
@@ -20,6 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.add_argument("key", metavar="KEY", type=connection.check_key, help="the key, or keys such as home/1/**")
     parser.add_argument("--attach", metavar="TEXT", help="send this along")
+    add_store_arguments(parser)
     connection.add_qos_arguments(parser)
     connection.add_arguments(parser)
 
@@ -30,8 +31,10 @@ def run(args: argparse.Namespace) -> int:
     out = Output(args)
     with connection.open_session(connection.session_config(args)) as session:
         connection.need_neighbours(session)
-        session.delete(args.key, attachment=attachment, **qos_of(args))
+        receipt = stored(
+            lambda **options: session.delete(args.key, attachment=attachment, **qos_of(args), **options), args
+        )
         sent(session)
-    out.form({"key": args.key, "kind": "delete"})
-    out.line(f"{out.style.paint('deleted', 'red')}  {safe(args.key)}")
+    out.form({"key": args.key, "kind": "delete", **receipt_form(receipt)})
+    out.line(f"{out.style.paint('deleted', 'red')}  {safe(args.key)}{receipt_text(receipt)}")
     return 0

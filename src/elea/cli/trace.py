@@ -60,8 +60,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Traces until it is told to end, or its verb has."""
-    from elea.io.dial import listen
     from elea.io.errors import LinkError
+    from elea.io.listening import listen
 
     if args.own:
         return owntrace.run(args)

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import ipaddress
 import socket
 import struct
 import threading
-from pathlib import Path
 from typing import Final
 
 from elea.io.errors import ConnectTimeout, NameUnknown
 from elea.model.values import value_class
 
-__all__ = ["Address", "Interface", "announced", "interfaces", "resolve", "written"]
+__all__ = ["Address", "Interface", "announced", "interfaces", "is_multicast", "resolve", "written"]
 
 _SIOCGIFFLAGS: Final = 0x8913
 _SIOCGIFADDR: Final = 0x8915
@@ -80,9 +78,7 @@ def announced(host: str, iface: str | None = None) -> list[str]:
     for loopback in (False, True):
         ipv4 = [found.ipv4 for found in chosen if found.ipv4 and found.loopback is loopback]
         ipv6 = [text for found in chosen if found.loopback is loopback for text in found.ipv6]
-        addresses = ipv4 + (
-            [text for text in ipv6 if not ipaddress.ip_address(text).is_link_local] if host == "::" else []
-        )
+        addresses = ipv4 + ([text for text in ipv6 if not _is_link_local(text)] if host == "::" else [])
         if addresses:
             return addresses
     return []
@@ -122,9 +118,30 @@ def written(sockaddr: tuple[str, int] | tuple[str, int, int, int]) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
+def is_multicast(host: str) -> bool:
+    """Whether a host is the address of a group; names are none."""
+    octets = _octets(host)
+    return octets is not None and (octets[0] == 0xFF if len(octets) == 16 else octets[0] >> 4 == 0xE)
+
+
+def _is_link_local(host: str) -> bool:
+    """Whether an IPv6 address is in fe80::/10."""
+    octets = _octets(host) or b"\0\0"
+    return octets[0] == 0xFE and octets[1] >> 6 == 0b10
+
+
+def _octets(host: str) -> bytes | None:
+    """An address as it travels; None for names. `ipaddress` could tell as well, but is slow to import."""
+    for family in (socket.AF_INET, socket.AF_INET6):
+        with contextlib.suppress(OSError, ValueError):  # the latter for what is not ASCII or has a NUL
+            return socket.inet_pton(family, host.partition("%")[0])
+    return None
+
+
 def _lookup(host: str, port: int, kind: socket.SocketKind, flags: int) -> list[Address] | OSError:
     try:
-        entries = socket.getaddrinfo(host, port, type=kind, flags=flags)
+        # As octets, because text goes through the codec for international names, which takes 3 ms to import.
+        entries = socket.getaddrinfo(host.encode() if host.isascii() else host, port, type=kind, flags=flags)
     except (OSError, UnicodeError) as error:
         return error if isinstance(error, OSError) else OSError(str(error))
     usable = (socket.AF_INET, socket.AF_INET6)
@@ -133,8 +150,8 @@ def _lookup(host: str, port: int, kind: socket.SocketKind, flags: int) -> list[A
 
 def _ipv6_addresses() -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
-    with contextlib.suppress(OSError):  # no IPv6 on this machine
-        for line in Path("/proc/net/if_inet6").read_text().splitlines():
+    with contextlib.suppress(OSError), open("/proc/net/if_inet6") as lines:  # not there without IPv6
+        for line in lines:
             fields = line.split()
-            found.setdefault(fields[5], []).append(str(ipaddress.IPv6Address(bytes.fromhex(fields[0]))))
+            found.setdefault(fields[5], []).append(socket.inet_ntop(socket.AF_INET6, bytes.fromhex(fields[0])))
     return found

@@ -1,4 +1,4 @@
-"""Making links: connecting to a locator. Listening on one is re-exported from `elea.io.listening`."""
+"""Making links: connecting to a locator. Listening on one is in `elea.io.listening`, which clients need not import."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ import socket
 from elea.io.addresses import Address, resolve, written
 from elea.io.errors import CannotConnect, ConnectRefused, ConnectTimeout, LinkError, NameUnknown, Unreachable
 from elea.io.link import TcpLink, UnixLink
-from elea.io.listening import ACCEPT_PENDING, Listener, listen
 from elea.io.locator import Locator
 from elea.io.sockets import AnyLink, apply_config, refuse_multicast, tls_linked
 from elea.io.timers import monotonic
 from elea.io.tls_settings import TlsSettings
-from elea.io.udp import UdpLink
 
-__all__ = ["ACCEPT_PENDING", "AnyLink", "Listener", "connect", "listen"]
+__all__ = ["AnyLink", "connect"]
 
 
 def connect(locator: Locator | str, *, timeout: float = 10.0, tls: TlsSettings | None = None) -> AnyLink:
@@ -69,7 +67,11 @@ def _linked(where: Locator, sock: socket.socket, tls: TlsSettings, timeout: floa
             f"{where.protocol}/{written(sock.getsockname())}",
             f"{where.protocol}/{written(sock.getpeername())}",
         )
-        return UdpLink(sock, local, remote) if where.protocol == "udp" else TcpLink(sock, local, remote)
+        if where.protocol == "udp":
+            from elea.io.udp import UdpLink
+
+            return UdpLink(sock, local, remote)
+        return TcpLink(sock, local, remote)
     except BaseException as error:
         sock.close()
         if isinstance(error, OSError) and not isinstance(error, LinkError):  # gone already

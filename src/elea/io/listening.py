@@ -19,14 +19,12 @@ from elea.io.locator import Locator
 from elea.io.sockets import AnyLink, apply_config, refuse_multicast, tls_linked
 from elea.io.tls_settings import TlsSettings
 from elea.io.udp import UdpListener
+from elea.model.limits import ACCEPT_PENDING
 
 if TYPE_CHECKING:
     import ssl
 
 __all__ = ["ACCEPT_PENDING", "Listener", "listen"]
-
-ACCEPT_PENDING: Final = 100
-"""TLS handshakes under way at once on one listener, the default of eclipse-zenoh's `accept_pending`."""
 
 _HANDSHAKE_SECONDS: Final = 10.0
 _JOIN_SECONDS: Final = 1.0

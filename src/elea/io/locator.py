@@ -5,7 +5,6 @@ Metadata travels with the locator (`rel=0|1`, `prio=a-b`); config is advice to t
 
 from __future__ import annotations
 
-import ipaddress
 from typing import Final
 
 from elea.io.errors import LocatorError, UnsupportedLink
@@ -149,6 +148,8 @@ def host_port(text: str, address: str) -> tuple[str, int]:
         raise LocatorError(text, f"port {port} is above 65535")
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]
+        import ipaddress  # not with the module: few locators have such an address
+
         try:
             ipaddress.IPv6Address(host)
         except ValueError:

@@ -7,7 +7,6 @@ Spec: zenoh-1 section 7.
 from __future__ import annotations
 
 import contextlib
-import ipaddress
 import logging
 import selectors
 import socket
@@ -16,7 +15,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
-from elea.io.addresses import Interface, interfaces, written
+from elea.io.addresses import Interface, interfaces, is_multicast, written
 from elea.io.errors import LocatorError
 from elea.io.locator import host_port
 from elea.model.errors import ConfigError
@@ -218,8 +217,8 @@ def _asking(found: Interface, ttl: int) -> socket.socket:
 def _group(text: str) -> Source:
     try:
         host, port = host_port(text, text)
-        fits = ipaddress.ip_address(host).is_multicast and ":" not in host
-    except (LocatorError, ValueError):
+        fits = is_multicast(host) and ":" not in host
+    except LocatorError:
         fits = False
     if not fits:
         problem = f"{text!r} is no IPv4 multicast address with a port"

@@ -19,7 +19,9 @@ from typing import Final, TypeAlias
 
 from elea.io.errors import REASON_GENERIC, LinkClosed, LinkStalled
 from elea.io.link import Link, Octets, after
+from elea.io.losses import Losses
 from elea.io.timers import monotonic
+from elea.model.limits import CONTROL_BATCHES, QUEUE_BYTES
 
 __all__ = ["CONTROL_BATCHES", "IDLE_SECONDS", "QUEUE_BYTES", "Batch", "Frame", "Outbox"]
 
@@ -33,16 +35,6 @@ It says how many parts it used, at least one message's, and their octets; `queue
 called by one thread at a time, in the order of sending, while others may append to the queue.
 """
 
-QUEUE_BYTES: Final = 1 << 20
-"""Octets waiting per conduit before the overflow rule applies; eclipse-zenoh allows two batches, 128 KiB.
-
-A Python program hands over in larger gulps: the interpreter may keep the writing thread waiting for 5 ms, in which
-a busy publisher makes 1 MB. A message is taken while less than this waits, so one message may stand above the bound.
-"""
-
-CONTROL_BATCHES: Final = 64
-"""Ready-made batches (keep alive, close) waiting at once; when the link is that stuck, more of them help nobody."""
-
 IDLE_SECONDS: Final = 15e-6
 """A link that wrote nothing for this long is idle: the next message is written by its own thread, at once.
 
@@ -55,6 +47,9 @@ _CREDIT: Final = 3
 
 _ROUNDS: Final = 4
 """Writes a caller's thread does before it leaves the rest to the flusher: nobody works for the others for ever."""
+
+_OVERSHOOT: Final = 8
+"""How far above the bound a conduit may be filled by those who cannot wait: 8 MiB of declarations and answers."""
 
 _SLICE_BATCHES: Final = 4
 """How many batches of one large message are written together; then more urgent conduits get their turn."""
@@ -89,6 +84,8 @@ class Outbox:
             take any lock.
         wait_before_drop: how long a droppable message may wait for room.
         wait_before_close: how long any other may, before the link is given up with reason 6.
+        losses: what is lost here is counted there too.
+        count: how many messages some parts are, where that is not one for every two.
         now: the clock.
         soon: has something done later by somebody else. Given that, there is no flusher and no thread is started, and
             the link must take whatever it is given (`elea.testing`).
@@ -104,6 +101,8 @@ class Outbox:
         queue_bytes: int = QUEUE_BYTES,
         wait_before_drop: float = 0.001,
         wait_before_close: float = 5.0,
+        losses: Losses | None = None,
+        count: Callable[[Sequence[bytes]], int] | None = None,
         name: str = "",
         now: Callable[[], float] = monotonic,
         soon: Callable[[Callable[[], None]], object] | None = None,
@@ -117,12 +116,12 @@ class Outbox:
         self.octets = 0
         self.messages = 0
         self.waited = 0
-        self.refused = 0
-        self.dropped = {"full": 0, "closed": 0}
+        self.losses = Losses(losses)
         self.last_sent = now()
         self.error: LinkClosed | None = None
         self._broken: LinkClosed | None = None
         self._frame = frame
+        self._count = count
         self._on_broken = on_broken
         self._bound = queue_bytes
         self._half = queue_bytes // 2
@@ -144,10 +143,11 @@ class Outbox:
 
     # -- what callers use ------------------------------------------------------------------------------------------
 
-    def put(self, key: int, parts: Sequence[bytes], size: int, droppable: bool) -> bool:
+    def put(self, key: int, parts: Sequence[bytes], size: int, droppable: bool, messages: int = 0) -> bool:
         """Send a message, or several, of two parts each; False when it was dropped.
 
-        `size` is the octets of all `parts`, which must not change.
+        `size` is the octets of all `parts`, which must not change; `messages` how many they are, if not one for every
+        two. What is not taken has been counted, whether this returns False or raises.
 
         Raises:
             LinkClosed: the link has ended; `LinkStalled` when this message waited in vain and ended it.
@@ -157,7 +157,7 @@ class Outbox:
         except KeyError:
             lane = self._new_lane(key)
         if lane.queued >= self._bound:
-            if not self._wait_for_room(lane, droppable):
+            if not self._admit(lane, droppable, messages or len(parts) >> 1):
                 return False
         lane.queued = queued = lane.queued + size
         queue = lane.queue
@@ -177,10 +177,10 @@ class Outbox:
             self._write_now()
         return taken
 
-    def offer(self, key: int, parts: Sequence[bytes], size: int, droppable: bool) -> bool:
+    def offer(self, key: int, parts: Sequence[bytes], size: int, droppable: bool, messages: int = 0) -> bool:
         """The same for threads that must neither wait nor fail: False when there is no room or no link any more.
 
-        A droppable message is then counted as dropped, any other as refused: its fate is the caller's to decide.
+        What happens to a link that has no room for a message that must not be dropped is the caller's to decide.
         """
         try:
             lane = self._lanes[key]
@@ -189,7 +189,7 @@ class Outbox:
         if lane.queued >= self._bound:
             self._write_now()
             if lane.queued >= self._bound:
-                self._turn_away(droppable)
+                self._turn_away(droppable, messages or len(parts) >> 1)
                 return False
         lane.queued = queued = lane.queued + size
         queue = lane.queue
@@ -199,6 +199,49 @@ class Outbox:
         elif self._asleep:
             self._write_or_rouse()
         return True
+
+    def push(self, key: int, parts: Sequence[bytes], size: int) -> bool:
+        """The same for what can neither wait here nor be lost: taken beyond the bound, up to `_OVERSHOOT` times it.
+
+        Who may wait does so afterwards, with `wait_for_room`; else False says that the other node takes nothing more.
+        """
+        try:
+            lane = self._lanes[key]
+        except KeyError:
+            lane = self._new_lane(key)
+        if self._bound < 0 or lane.queued >= self._bound * _OVERSHOOT:
+            self._turn_away(False, len(parts) >> 1)
+            return False
+        lane.queued = queued = lane.queued + size
+        queue = lane.queue
+        queue += parts
+        if queued + size > self.room:
+            self._write_now()
+        elif self._asleep:
+            self._write_or_rouse()
+        return True
+
+    def wait_for_room(self, key: int) -> None:
+        """Wait until a conduit is below its bound again; a link that stays full is given up. Raises as `put`."""
+        lane = self._lanes.get(key)
+        if lane is not None and lane.queued >= self._bound:
+            self._admit(lane, False, 0)  # it has been taken: if the link ends, `_discard` counts it
+
+    def hold(self) -> bool:
+        """Write nothing until `let_go`, which must follow: messages put in between leave together. False if one is
+        writing; `let_go` must follow all the same.
+        """
+        if not self._right.acquire(False):
+            return False
+        self._asleep = False  # nobody need be woken
+        return True
+
+    def let_go(self, held: bool) -> None:
+        """The end of `hold`."""
+        if held:
+            self._asleep = True
+            self._right.release()
+        self._write_now()
 
     def control(self, batch: bytes) -> bool:
         """Send a ready-made batch before everything that waits; never blocks, False when too many wait already."""
@@ -217,6 +260,27 @@ class Outbox:
     def is_full(self, key: int) -> bool:
         """Whether the next message of a conduit would have to wait for room."""
         return self.queued(key) >= self._bound
+
+    def await_room(self, key: int, timeout: float) -> bool:
+        """Wait until a conduit is at most half full; False when that took too long or the link has ended.
+
+        Nothing is given up: for those who make messages only as fast as they leave.
+        """
+        lane = self._lanes.get(key)
+        if lane is None or lane.queued <= self._half:
+            return self._is_open()
+        deadline = monotonic() + timeout
+        while self._is_open():
+            waiter = self._register()
+            if lane.queued <= self._half:
+                self._unregister(waiter)
+                return self._is_open()
+            self._rouse()
+            remaining = deadline - monotonic()
+            if remaining <= 0 or not waiter.acquire(timeout=remaining):
+                self._unregister(waiter)
+                return self._is_open() and lane.queued <= self._half
+        return False
 
     def flush(self, timeout: float) -> bool:
         """Wait until nothing waits any more; False when that took too long or the link has ended."""
@@ -245,19 +309,30 @@ class Outbox:
 
     # -- waiting ---------------------------------------------------------------------------------------------------
 
-    def _wait_for_room(self, lane: _Lane, droppable: bool) -> bool:
+    def _admit(self, lane: _Lane, droppable: bool, messages: int) -> bool:
+        """Whether there is room, or was in time."""
+        if self._is_open() and self._wait_for_room(lane, droppable):
+            return True
+        self._turn_away(droppable, messages)
+        if self._is_open():
+            if droppable:
+                return False
+            self._fail(LinkStalled(self.link.remote, self._wait_before_close))
         self._check_open()
+        return False
+
+    def _wait_for_room(self, lane: _Lane, droppable: bool) -> bool:
+        """False if it waited in vain, or the link ended meanwhile."""
         self._write_now()
         if lane.queued < self._bound:
             return True
         with self._books:
             self.waited += 1
-        patience = self._wait_before_drop if droppable else self._wait_before_close
-        deadline = monotonic() + patience
+        deadline = monotonic() + (self._wait_before_drop if droppable else self._wait_before_close)
         while True:
             waiter = self._register()
             # Half empty, not just below the bound: else every batch written would wake a thread for one message.
-            if lane.queued <= self._half:
+            if lane.queued <= self._half and self._is_open():
                 self._unregister(waiter)
                 return True
             self._rouse()
@@ -265,23 +340,10 @@ class Outbox:
             if self._is_open() and remaining > 0 and waiter.acquire(timeout=remaining):
                 continue
             self._unregister(waiter)
-            self._check_open()
-            if lane.queued < self._bound:
-                return True
-            if droppable:
-                self._turn_away(droppable)
-                return False
-            self._fail(LinkStalled(self.link.remote, patience))
-            self._check_open()
+            return lane.queued < self._bound  # never, once the link has ended
 
-    def _turn_away(self, droppable: bool) -> None:
-        with self._books:
-            if self.error is not None:
-                self.dropped["closed"] += 1
-            elif droppable:
-                self.dropped["full"] += 1
-            else:
-                self.refused += 1
+    def _turn_away(self, droppable: bool, messages: int) -> None:
+        self.losses.add("closed" if self.error is not None else "full" if droppable else "refused", messages)
 
     def _register(self) -> threading.Lock:
         waiter = threading.Lock()
@@ -526,6 +588,7 @@ class Outbox:
         """Count and forget what was never framed."""
         with self._books:
             for lane in self._order:
-                self.dropped["closed"] += len(lane.queue) // 2
+                lost = len(lane.queue) >> 1 if self._count is None else self._count(lane.queue)
+                self.losses.add("closed", lost)
                 lane.queue.clear()
                 lane.framed.clear()

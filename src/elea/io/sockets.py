@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import ipaddress
 import socket
 from typing import TYPE_CHECKING, TypeAlias
 
-from elea.io.addresses import written
+from elea.io.addresses import is_multicast, written
 from elea.io.errors import UnsupportedLink
 from elea.io.link import DatagramLink, StreamLink
 from elea.io.locator import Locator
-from elea.io.udp import enlarge
 
 if TYPE_CHECKING:
     import ssl
@@ -25,6 +23,8 @@ AnyLink: TypeAlias = StreamLink | DatagramLink
 def apply_config(sock: socket.socket, where: Locator) -> None:
     """Buffers, class of service and interface, as the locator wants them."""
     if sock.type == socket.SOCK_DGRAM:
+        from elea.io.udp import enlarge
+
         enlarge(sock)
     for key, option in (("so_sndbuf", socket.SO_SNDBUF), ("so_rcvbuf", socket.SO_RCVBUF)):
         value = where.number(key)
@@ -45,11 +45,7 @@ def apply_config(sock: socket.socket, where: Locator) -> None:
 
 def refuse_multicast(where: Locator) -> None:
     """A group has no link in the sense of this layer."""
-    try:
-        multicast = ipaddress.ip_address(where.host).is_multicast
-    except ValueError:  # a host name
-        return
-    if multicast:
+    if is_multicast(where.host):
         raise UnsupportedLink(str(where), "multicast links are not supported", "use a unicast address")
 
 

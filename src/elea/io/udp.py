@@ -14,17 +14,12 @@ from typing import Final
 from elea.io.addresses import written
 from elea.io.errors import BatchTooLarge, LinkClosed
 from elea.io.link import Octets, SocketLink
+from elea.model.limits import UDP_QUEUE, UDP_SOURCES
 
 __all__ = ["UDP_MTU", "UDP_QUEUE", "UDP_SOURCES", "UdpLink", "UdpListener", "UdpSourceLink", "enlarge"]
 
 UDP_MTU: Final = 65_487
 """What eclipse-zenoh 1.10.2 offers (spec zenoh-1 section 2)."""
-
-UDP_SOURCES: Final = 1_000
-"""Source addresses a listener keeps apart at once, as many as sessions by default; others are dropped and counted."""
-
-UDP_QUEUE: Final = 256
-"""Datagrams of one source waiting for its reader; more are dropped and counted, as the kernel would."""
 
 _BUFFER: Final = 65_536
 _SOCKET_BUFFER: Final = 1 << 21

@@ -9,7 +9,8 @@
       InvalidKeyExpr · InvalidResource · InvalidSelector · InvalidPredicate(column)        all ValueError
       OperationTimeout(TimeoutError) · Congested · LimitReached(name, limit)
       StoreError                     StoreFull · StoreCorrupt(segment, position) · StoreReadOnly(reason)
-                                     StoreInUse(path, holder) · StoreTrimmed(position, first)
+                                     StoreInUse(path, holder) · StoreTrimmed(position, first) · NotStored(key)
+                                     StoreReplaced(log, epoch, was)
       AccessError                    AuthenticationFailed · AccessDenied(action, key)
       ConfigError(path, problem, hint)
       NotationError(line, column)
@@ -46,6 +47,7 @@ __all__ = [
     "MarkerOrder",
     "MarkerTarget",
     "NaturalOverflow",
+    "NotStored",
     "NotationError",
     "OperationTimeout",
     "Oversize",
@@ -62,6 +64,7 @@ __all__ = [
     "StoreFull",
     "StoreInUse",
     "StoreReadOnly",
+    "StoreReplaced",
     "StoreTrimmed",
     "TrailingBytes",
     "Truncated",
@@ -389,6 +392,26 @@ class StoreTrimmed(StoreError):
         super().__init__(f"position {position} is no longer stored, the log starts at {first}")
         self.position = position
         self.first = first
+
+
+class StoreReplaced(StoreError):
+    """Another log is in the place of the one that was read: its positions mean other samples."""
+
+    def __init__(self, log: str, epoch: str, was: str) -> None:
+        super().__init__(
+            f"log {log} of epoch {was} is gone, one of epoch {epoch} is in its place; read it from its start"
+        )
+        self.log = log
+        self.epoch = epoch
+        self.was = was
+
+
+class NotStored(StoreError):
+    """No broker that keeps `key` has answered."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"no broker keeps {key}; start one with --persist, or put with a durability that one offers")
+        self.key = key
 
 
 class AccessError(EleaError):

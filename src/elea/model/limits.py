@@ -5,29 +5,56 @@ from __future__ import annotations
 from typing import Final
 
 __all__ = [
+    "ACCEPT_PENDING",
     "ACKNACK_SPAN",
+    "CACHED_KEY_CHARS",
+    "CACHED_ROUTES",
     "CAPTURE_BLOCK_BYTES",
     "CAPTURE_INTERFACES",
     "CAPTURE_PACKET_BYTES",
     "CLI_UNIT_BYTES",
     "CLOCK_DRIFT_NS",
+    "CONTROL_BATCHES",
+    "COURIERS",
+    "DEFAULT_CAPACITY",
     "DURATION_NS",
+    "EMPTY_ELEMENTS",
     "ENCODING_SCHEMA_BYTES",
+    "HELD_OCTETS",
     "INCLUSION_SETS",
+    "INTEREST_TIMEOUT",
     "KEY_EXPR_BYTES",
+    "MAILBOX",
+    "MAILBOX_BYTES",
     "MAX_BATCH",
     "MAX_DECLARATIONS",
     "MAX_DECLARED_ID",
+    "MAX_DEPTH",
     "MAX_EXTENSIONS",
+    "MAX_HEADERS",
     "MAX_INTERESTS",
     "MAX_KEY_OCTETS",
+    "MAX_LOCATORS",
+    "MAX_MEETINGS",
     "MAX_MESSAGE",
+    "MAX_NODES",
     "MAX_NUMBERS",
+    "MAX_OCTETS",
+    "MAX_OUTLETS",
     "MAX_PACKET",
+    "MAX_PLANS",
     "MAX_QUERIES",
+    "MAX_REMEMBERED",
     "MAX_RESOURCE_OCTETS",
+    "MAX_ROUTES",
+    "MIN_BATCH",
     "NATURAL_BITS",
     "NODE_ID_BYTES",
+    "PACED_SAMPLES",
+    "PATIENCE",
+    "QUERY_TIMEOUT",
+    "QUEUE_BYTES",
+    "REASSEMBLY_BYTES",
     "RESCAN_BYTES",
     "RESOURCE_BYTES",
     "SN_BITS_MAX",
@@ -48,6 +75,8 @@ __all__ = [
     "TCP_STRAY_BYTES",
     "TIME_EXPR_CHARS",
     "UDP_ENDPOINTS",
+    "UDP_QUEUE",
+    "UDP_SOURCES",
 ]
 
 NATURAL_BITS: Final = 64
@@ -178,3 +207,100 @@ STORE_CURSORS: Final = 10_000
 
 STORE_CURSOR_CHARS: Final = 255
 """The name of a cursor."""
+
+PACED_SAMPLES: Final = 10_000
+"""Samples that wait for a pull or for the next window of one subscription; the oldest gives way (Z18-DAT-09)."""
+
+CACHED_ROUTES: Final = 16_384
+"""Routes remembered for one source; when there are more they are all worked out again, 3 µs each."""
+
+CACHED_KEY_CHARS: Final = 256
+"""Longer keys are routed anew each time: keys of 64 kB in the cache would let others fill our memory."""
+
+QUERY_TIMEOUT: Final = 10.0
+"""Seconds a branch may take when the query does not say (`queries_default_timeout` of eclipse-zenoh)."""
+
+INTEREST_TIMEOUT: Final = 10.0
+"""Seconds after which a gateway is taken to have answered (`routing.interests.timeout` of eclipse-zenoh)."""
+
+MAX_NODES: Final = 10_000
+"""Nodes remembered. A mesh is full, so no peer lives long among more; beyond it new ones are counted and left out."""
+
+MAX_LOCATORS: Final = 64
+"""Locators of one node that are remembered and passed on; a machine with more addresses is reached by the first."""
+
+MAX_MEETINGS: Final = 64
+"""Nodes being connected to at once; each is a thread. More are found again, by the next HELLO or gossip."""
+
+MAX_REMEMBERED: Final = 1024
+"""Keys, bodies and responders remembered per session; then all are forgotten and found again."""
+
+MAX_OCTETS: Final = 256
+"""Longer keys and parameters are decoded anew each time: others must not fill our memory."""
+
+HELD_OCTETS: Final = 48 * 1024
+"""Answers held back; then they are written, whoever is still answering."""
+
+UDP_SOURCES: Final = 1_000
+"""Source addresses a listener keeps apart at once, as many as sessions by default; others are dropped and counted."""
+
+UDP_QUEUE: Final = 256
+"""Datagrams of one source waiting for its reader; more are dropped and counted, as the kernel would."""
+
+ACCEPT_PENDING: Final = 100
+"""TLS handshakes under way at once on one listener, the default of eclipse-zenoh's `accept_pending`."""
+
+MAX_DEPTH: Final = 128
+"""Nesting of arrays and objects; the deepest useful configuration has eight levels."""
+
+MAX_PLANS: Final = 256
+"""Selectors remembered for the same options; then all are forgotten and worked out again."""
+
+MAX_HEADERS: Final = 1024
+"""Sizes of payloads for which the octets before them are remembered, per key."""
+
+MAX_OUTLETS: Final = 4096
+"""Keys that `Session.put` remembers the way of; then all are forgotten and found again."""
+
+DEFAULT_CAPACITY: Final = 256
+"""Items held where the user did not say; the same as in eclipse-zenoh."""
+
+MIN_BATCH: Final = 32
+"""The smallest batch agreed to: a fragment's prefix and headers take up to 11 octets and the rest must move data."""
+
+EMPTY_ELEMENTS: Final = 1 << 16
+"""Elements of a list that take no octets, such as empty tuples: nine octets could ask for any number of them."""
+
+QUEUE_BYTES: Final = 1 << 20
+"""Octets waiting per conduit before the overflow rule applies; eclipse-zenoh allows two batches, 128 KiB.
+
+A Python program hands over in larger gulps: the interpreter may keep the writing thread waiting for 5 ms, in which
+a busy publisher makes 1 MB. A message is taken while less than this waits, so one message may stand above the bound.
+"""
+
+CONTROL_BATCHES: Final = 64
+"""Ready-made batches (keep alive, close) waiting at once; when the link is that stuck, more of them help nobody."""
+
+COURIERS: Final = 64
+"""Threads that deliver for threads of the user's; the next handler waits for one."""
+
+MAILBOX: Final = 100_000
+"""Items that wait for one handler; what comes on top is dropped and counted."""
+
+MAILBOX_BYTES: Final = 1 << 25
+"""Octets that wait for one handler, in samples, queries and replies. What comes on top is dropped and counted.
+
+An item is taken while less than this waits, so one message may stand above the bound; what carries no payload, such as
+the end of a query, is always taken.
+"""
+
+MAX_ROUTES: Final = 100_000
+"""Names of keys remembered per session; then all are forgotten and found again."""
+
+REASSEMBLY_BYTES: Final = 1 << 30
+"""Octets of all messages in the making of one session. There are 16 conduits, and each could hold a largest message;
+so there is room for one of those, or for several smaller ones.
+"""
+
+PATIENCE: Final = 5.0
+"""Seconds a producer waits for a consumer that takes nothing; half a lease, as for a blocked message on a link."""

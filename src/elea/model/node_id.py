@@ -14,7 +14,7 @@ from elea.model.values import value_class
 
 __all__ = ["NodeId", "RandomSource"]
 
-_TEXT: Final = re.compile(r"[1-9a-f][0-9a-f]{0,31}")
+_TEXT: Final = r"[1-9a-f][0-9a-f]{0,31}"
 
 
 class RandomSource(Protocol):
@@ -56,7 +56,7 @@ class NodeId:
         Raises:
             ValueError: the text has another form; eclipse-zenoh refuses the same ones.
         """
-        if not _TEXT.fullmatch(text):
+        if not re.fullmatch(_TEXT, text):
             raise ValueError(f"invalid node id {text!r}: write 1 to 32 lower-case hexadecimal digits, the first not 0")
         return cls(int(text, 16).to_bytes(NODE_ID_BYTES, "little"))
 

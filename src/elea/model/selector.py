@@ -7,12 +7,15 @@ methods and corner cases are those of eclipse-zenoh's Python API. Spec: zenoh-1.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from elea.model.errors import InvalidSelector
 from elea.model.keyexpr import KeyExpr
-from elea.model.timerange import TimeRange
 
-__all__ = ["Parameters", "Selector", "TimeRange"]
+if TYPE_CHECKING:
+    from elea.model.timerange import TimeRange
+
+__all__ = ["Parameters", "Selector"]
 
 
 class Parameters:
@@ -160,6 +163,8 @@ class Selector:
         if value[:1] in ("[", "]") and value[-1:] not in ("[", "]"):
             # Spec: `;` parts parameters as well, so that `[start;duration]` is cut in two on its way.
             raise InvalidSelector(str(self), "a '_time' with ';' cannot travel; write '[start..end]'")
+        from elea.model.timerange import TimeRange  # not with the module: few selectors have one
+
         return TimeRange.parse(value)
 
     def __eq__(self, other: object) -> bool:

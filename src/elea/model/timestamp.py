@@ -8,26 +8,24 @@ Spec: zenoh-1 §1.6 and §16; the conversions are those of the `uhlc` crate that
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
 from enum import Enum
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from elea.model.limits import CLOCK_DRIFT_NS
 from elea.model.node_id import NodeId
 from elea.model.values import value_class
 
-__all__ = ["Hlc", "HlcUpdate", "Timestamp", "ns_from_ntp64", "ntp64_from_ns"]
+if TYPE_CHECKING:
+    from datetime import datetime, timedelta
+
+__all__ = ["Hlc", "HlcUpdate", "Timestamp", "datetime_from_ns", "ns_from_ntp64", "ntp64_from_ns", "timedelta_from_ns"]
 
 _SECOND_NS: Final = 1_000_000_000
 _FRACTION: Final = (1 << 32) - 1
 _MAX_NTP64: Final = (1 << 64) - 1
 _COUNTER_MASK: Final = 0xF  # the low four bits count events that share one physical instant
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_DECIMAL: Final = re.compile(r"[0-9]{1,20}")
-_RFC3339: Final = re.compile(
-    r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d*))?(?:Z|\+00:00)",
-    re.ASCII,
-)
+_DECIMAL: Final = r"[0-9]{1,20}"
+_RFC3339: Final = r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d*))?(?:Z|\+00:00)"
 
 
 def ntp64_from_ns(ns: int) -> int:
@@ -46,6 +44,23 @@ def ns_from_ntp64(ntp64: int) -> int:
     """The inverse: exact for every value made by `ntp64_from_ns`, because this one rounds up."""
     fraction_ns = -(-(ntp64 & _FRACTION) * _SECOND_NS // (1 << 32))
     return (ntp64 >> 32) * _SECOND_NS + fraction_ns
+
+
+# `datetime` takes a millisecond to import, and few programs look at times in that way.
+
+
+def datetime_from_ns(ns: int) -> datetime:
+    """A time in UTC, to the microsecond, for nanoseconds since 1970."""
+    from datetime import UTC, datetime
+
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta_from_ns(ns)
+
+
+def timedelta_from_ns(ns: int) -> timedelta:
+    """A duration, to the microsecond."""
+    from datetime import timedelta
+
+    return timedelta(microseconds=ns // 1000)
 
 
 @value_class(order=True)
@@ -81,7 +96,7 @@ class Timestamp:
         time, slash, id = text.partition("/")
         if not slash:
             raise ValueError(f"invalid timestamp {text!r}: write <time>/<node id>")
-        ntp64 = int(time) if _DECIMAL.fullmatch(time) else _ntp64_from_rfc3339(time)
+        ntp64 = int(time) if re.fullmatch(_DECIMAL, time) else _ntp64_from_rfc3339(time)
         return cls(ntp64, NodeId.parse(id.lower()))
 
     @classmethod
@@ -97,7 +112,7 @@ class Timestamp:
 
     def get_time(self) -> datetime:
         """The time in UTC, to the microsecond."""
-        return _EPOCH + timedelta(microseconds=self.ns // 1000)
+        return datetime_from_ns(self.ns)
 
     def get_id(self) -> NodeId:
         """The node that gave the timestamp."""
@@ -105,13 +120,12 @@ class Timestamp:
 
     def get_diff_duration(self, other: Timestamp) -> timedelta:
         """How much later than `other` this is, negative when it is earlier."""
-        return timedelta(microseconds=(self.ns - other.ns) // 1000)
+        return timedelta_from_ns(self.ns - other.ns)
 
     def to_string_rfc3339_lossy(self) -> str:
         """The text form for people, to the nanosecond; several timestamps may share it."""
-        seconds, rest = divmod(self.ns, _SECOND_NS)
-        date = (_EPOCH + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%S")
-        return f"{date}.{rest:09}Z/{self.id}"
+        date = datetime_from_ns(self.ns).strftime("%Y-%m-%dT%H:%M:%S")
+        return f"{date}.{self.ns % _SECOND_NS:09}Z/{self.id}"
 
     def __str__(self) -> str:
         return f"{self.ntp64}/{self.id}"
@@ -174,14 +188,17 @@ class Hlc:
 
 
 def _ntp64_from_rfc3339(text: str) -> int:
-    match = _RFC3339.fullmatch(text)
+    match = re.fullmatch(_RFC3339, text, re.ASCII)
     if match is None:
         raise ValueError(f"invalid time {text!r}: write it as 2024-07-01T13:51:12.129693Z")
+    from datetime import UTC, datetime
+
     try:
         date = datetime.fromisoformat(match[1]).replace(tzinfo=UTC)
     except ValueError as error:
         raise ValueError(f"invalid time {text!r}: {error}") from error
-    seconds = (date - _EPOCH) // timedelta(seconds=1)
+    since = date - datetime_from_ns(0)
+    seconds = since.days * 86_400 + since.seconds
     # Digits beyond the nanosecond are cut, not rounded, as eclipse-zenoh does.
     nanos = int((match[2] or "")[:9].ljust(9, "0"))
     return ntp64_from_ns(seconds * _SECOND_NS + nanos)

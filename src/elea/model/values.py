@@ -2,7 +2,7 @@
 
 A dataclass costs half a millisecond of every program's start, because its six methods are compiled there and then, and
 `dataclasses` itself brings `inspect` (6 ms, 1 MB). On the way of a client to an open session there are some sixty.
-Here the constructor is compiled when it is first called, and all classes share the other methods.
+Here the constructor is compiled when it has been called a few times, and all classes share the other methods.
 
 Type checkers take the classes for dataclasses (PEP 681), and so do `dataclasses.replace`, `fields` and `asdict`.
 """
@@ -17,6 +17,9 @@ __all__ = ["field", "replaced", "value_class"]
 
 T = TypeVar("T")
 C = TypeVar("C", bound=type)
+
+COMPILED_AFTER: Final = 16
+"""Calls of a constructor before it is compiled, which takes as long as twenty: most settings are made once."""
 
 _MADE: Final = object()
 """The default, in the signature, of what is made for each value."""
@@ -70,27 +73,55 @@ def value_class(cls: C | None = None, /, *, frozen: bool = True, order: bool = F
 
 
 def _make(cls: type, frozen: bool, order: bool) -> type:
-    names = tuple(name for name, kind in cls.__annotations__.items() if not kind.startswith("ClassVar"))
+    names = tuple(name for name, kind in cls.__annotations__.items() if "ClassVar" not in str(kind))
     body = {name: item for name, item in cls.__dict__.items() if name not in ("__dict__", "__weakref__")}
     defaults = {name: body.pop(name) for name in names if name in body}
 
-    def first(self: object, *args: object, **kwargs: object) -> None:
-        constructor = _constructor(made, names, defaults, frozen)
-        made.__init__ = constructor  # type: ignore[misc]
-        constructor(self, *args, **kwargs)
+    calls = 0
 
-    given = {"__slots__": names, "__match_args__": names, "__init__": first, "_parts": _getter(names), **_METHODS}
+    def init(self: object, *args: object, **kwargs: object) -> None:
+        nonlocal calls
+        calls += 1
+        fields = None if calls > COMPILED_AFTER else _fields(names, defaults, args, kwargs)
+        if fields is None:  # or it is called wrongly, which the compiled one can say best
+            constructor = _constructor(made, names, defaults, frozen)
+            made.__init__ = constructor  # type: ignore[misc]
+            constructor(self, *args, **kwargs)
+            return
+        for name, item in fields.items():
+            object.__setattr__(self, name, item)
+        if post_init is not None:
+            post_init(self)
+
+    given = {"__slots__": names, "__match_args__": names, "__init__": init, "_parts": _getter(names), **_METHODS}
     given |= _FROZEN if frozen else _NOT_FROZEN
     if order:
         given |= _ORDERED
     # Slots must be there when a class is made, so it is made again.
     made = type(cls)(cls.__name__, cls.__bases__, {**given, **body})
+    post_init: Callable[[object], None] | None = getattr(made, "__post_init__", None)
     return made
 
 
 def _getter(names: tuple[str, ...]) -> object:
-    """What takes the fields out of a value, to compare and to hash: all at once, or the only one as it is."""
-    return attrgetter(*names) if names else staticmethod(lambda _: ())
+    """What takes the fields out of a value, as a tuple, to compare and to hash."""
+    if len(names) > 1:
+        return attrgetter(*names)
+    return staticmethod(lambda value: tuple(getattr(value, name) for name in names))
+
+
+def _fields(
+    names: tuple[str, ...], defaults: Mapping[str, object], args: tuple[object, ...], kwargs: Mapping[str, object]
+) -> dict[str, object] | None:
+    """The fields that a call gives, with the defaults; None if it is no right call."""
+    fields = dict(zip(names, args, strict=False))
+    fields.update(kwargs)
+    if len(fields) < len(args) + len(kwargs):
+        return None
+    for name, default in defaults.items():
+        if name not in fields:
+            fields[name] = default.make() if isinstance(default, _Factory) else default
+    return fields if fields.keys() == set(names) else None
 
 
 def _constructor(
@@ -115,7 +146,9 @@ def _constructor(
     if hasattr(cls, "__post_init__"):
         lines.append("self.__post_init__()")
     exec(f"def __init__({', '.join(parameters)}):\n " + "\n ".join(lines or ["pass"]), scope)
-    return cast("Callable[..., None]", scope["__init__"])
+    constructor = cast("Callable[..., None]", scope["__init__"])
+    constructor.__qualname__ = f"{cls.__qualname__}.__init__"  # named by Python when it is called wrongly
+    return constructor
 
 
 def _names(cls: type) -> tuple[str, ...]:

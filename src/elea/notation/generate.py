@@ -68,7 +68,7 @@ def messages_module(plan: Plan, handwritten: frozenset[str] = frozenset()) -> st
         out(f"from elea.wire.markers import {', '.join(markers)}")
     if has_chains:
         out("from elea.wire.primitives import Unknown")
-    out("from elea.wire.values import Message")
+    out("from elea.wire.values import MessageValue")
     out()
     records = [record for record in plan.records.values() if record.name not in handwritten]
     names = [*plan.enums, *(record.name for record in records), *plan.unions, *markers]
@@ -108,7 +108,7 @@ def _enum(name: str, enum: s.Enum, out: Lines) -> None:
 def _record(record: RecordPlan, out: Lines) -> None:
     out()
     out()
-    with out.block(f"class {record.name}(Message):"):
+    with out.block(f"class {record.name}(MessageValue):"):
         for field in record.ordered:
             default = "" if field.default is None else f" = {field.default}"
             # `count` and `index` are methods of tuples; the papers' names win.

@@ -6,16 +6,13 @@ Spec: zenoh-1 sections 14.1, 14.3. Where a query goes is decided in `routes`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Final
 
+from elea.model.limits import QUERY_TIMEOUT
 from elea.space.deadlines import Deadlines
 from elea.space.face import Request, Response, ResponseFinal
 from elea.space.neighbour import Neighbour
 
 __all__ = ["QUERY_TIMEOUT", "Queries"]
-
-QUERY_TIMEOUT: Final = 10.0
-"""Seconds a branch may take when the query does not say (`queries_default_timeout` of eclipse-zenoh)."""
 
 
 class _Query:
@@ -61,6 +58,11 @@ class Queries:
     def is_open(self, source: Neighbour, number: int) -> bool:
         """Whether a neighbour's query of that id waits for answers."""
         return number in self._asked.get(source, ())
+
+    def asker(self, neighbour: Neighbour, number: int) -> Neighbour | None:
+        """Whose question a branch belongs to; None when nobody waits for its answer any more."""
+        branch = self._passed_on.get(neighbour, {}).get(number)
+        return None if branch is None else branch.query.source
 
     def ask(self, source: Neighbour, request: Request, destinations: Iterable[Neighbour], now: float) -> None:
         """Pass a query on; without a destination it is answered at once."""

@@ -6,9 +6,9 @@ Spec: zenoh-1 sections 13.1 to 13.4 (data), 14.2 (queries).
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import Final
 
 from elea.model import keyexpr
+from elea.model.limits import CACHED_KEY_CHARS, CACHED_ROUTES
 from elea.model.qos import QueryTarget
 from elea.space.entities import Declarations, Record
 from elea.space.face import Entity, Face, Kinds, Region
@@ -16,12 +16,6 @@ from elea.space.neighbour import Neighbour
 from elea.space.upstream import Upstream
 
 __all__ = ["CACHED_KEY_CHARS", "CACHED_ROUTES", "Routes"]
-
-CACHED_ROUTES: Final = 16_384
-"""Routes remembered for one source; when there are more they are all worked out again, 3 µs each."""
-
-CACHED_KEY_CHARS: Final = 256
-"""Longer keys are routed anew each time: keys of 64 kB in the cache would let others fill our memory."""
 
 
 class Routes:

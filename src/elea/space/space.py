@@ -45,7 +45,6 @@ __all__ = ["Ignored", "Space"]
 _log = logging.getLogger("elea.space")
 
 
-
 class Space:
     """Everything a node knows of its neighbours' entities.
 
@@ -295,6 +294,12 @@ class Space:
     def cancel(self, face: Face, request_id: int) -> None:
         """Who asked a query wants no more answers, and gets none."""
         self.ignored.unknown_query += not self._queries.cancel(self._neighbours[face], request_id)
+
+    def asker(self, face: Face, request_id: int) -> Face | None:
+        """Who waits for the answer to a query that was passed on to `face`; None when nobody does any more."""
+        neighbour = self._neighbours.get(face)
+        source = None if neighbour is None else self._queries.asker(neighbour, request_id)
+        return None if source is None else source.face
 
     def snapshot(self) -> Snapshot:
         """What is known now."""

@@ -7,17 +7,14 @@ in full only when all gateways have answered. Equal interests share one. Spec: z
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
 
+from elea.model.limits import INTEREST_TIMEOUT
 from elea.space.deadlines import Deadlines
 from elea.space.face import Interest, InterestDone, InterestMode, Kinds
 from elea.space.interests import Asked
 from elea.space.neighbour import Neighbour
 
 __all__ = ["INTEREST_TIMEOUT", "Upstream", "Wanted"]
-
-INTEREST_TIMEOUT: Final = 10.0
-"""Seconds after which a gateway is taken to have answered (`routing.interests.timeout` of eclipse-zenoh)."""
 
 _Likeness = tuple[InterestMode, Kinds, str | None, bool]
 

@@ -48,6 +48,7 @@ from elea.store.columns import (
     number_rows,
     record_at,
     records_of,
+    run_of,
 )
 from elea.store.disk import DiskShelf, Sync
 from elea.store.files import Files
@@ -154,7 +155,10 @@ class Log:
         with self._writing:
             self.shelf.check_writable()
             repeated: dict[int, int | None] = {}
-            numbered = pc.any(batch.column("once")).as_py()
+            run = run_of(batch)
+            if run is not None and not self._sources.has_none(*run):
+                run = None
+            numbered = run is None and pc.any(batch.column("once")).as_py()
             if numbered:
                 _, repeated = self._sift([stored.record for stored in records_of(batch)])
                 fresh = [row for row in range(batch.num_rows) if row not in repeated]
@@ -165,7 +169,9 @@ class Log:
             batch = number_rows(batch, first)
             blocks = [(piece, facts_of(piece)) for piece in _pieces(batch)]
             self._store(blocks, *(batch.column(name).to_pylist() for name in ("key", "ntp64", "kind")))
-            if numbered:
+            if run is not None:
+                self._sources.add_run(*run, first)
+            elif numbered:
                 self._index.remember(batch)
             return Receipt(first, batch.num_rows, repeated)
 

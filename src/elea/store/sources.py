@@ -37,14 +37,20 @@ class _Numbers:
             return self.positions[at] + number - self.firsts[at]
         return None if number <= self.floor else _NEW
 
-    def add(self, number: int, position: int) -> None:
-        """Take in a number that is not there yet."""
+    def has_none(self, first: int, last: int) -> bool:
+        """Whether all these numbers are new."""
+        at = bisect_right(self.firsts, last) - 1
+        return first > self.floor and (at < 0 or self.lasts[at] < first)
+
+    def add(self, number: int, position: int, last: int | None = None) -> None:
+        """Take in a number that is not there yet, or all up to `last`, one behind the other from `position` on."""
+        last = number if last is None else last
         at = bisect_right(self.firsts, number) - 1
         if at >= 0 and self.lasts[at] == number - 1 and self.positions[at] + number - self.firsts[at] == position:
-            self.lasts[at] = number
+            self.lasts[at] = last
             return
         self.firsts.insert(at + 1, number)
-        self.lasts.insert(at + 1, number)
+        self.lasts.insert(at + 1, last)
         self.positions.insert(at + 1, position)
         if len(self.firsts) > STORE_SOURCE_RUNS:
             half = STORE_SOURCE_RUNS // 2
@@ -66,8 +72,23 @@ class Sources:
         numbers = self._known.get((id, entity))
         return _NEW if numbers is None else numbers.position(number)
 
+    def has_none(self, id: bytes, entity: int, first: int, last: int) -> bool:
+        """Whether all numbers from `first` to `last` are new."""
+        numbers = self._known.get((id, entity))
+        return numbers is None or numbers.has_none(first, last)
+
     def add(self, id: bytes, entity: int, number: int, position: int) -> None:
         """Take in a number; one that is known already stays where it was."""
+        numbers = self._of(id, entity)
+        if numbers.position(number) == _NEW:
+            numbers.add(number, position)
+
+    def add_run(self, id: bytes, entity: int, first: int, last: int, position: int) -> None:
+        """Take in numbers of which `has_none` says that they are new, stored one behind the other."""
+        self._of(id, entity).add(first, position, last)
+
+    def _of(self, id: bytes, entity: int) -> _Numbers:
+        """The numbers of a source, which is now the last that was heard of."""
         source = (id, entity)
         numbers = self._known.pop(source, None)
         if numbers is None:
@@ -75,8 +96,7 @@ class Sources:
             if len(self._known) >= STORE_SOURCES:
                 self._known.pop(next(iter(self._known)))
         self._known[source] = numbers
-        if numbers.position(number) == _NEW:
-            numbers.add(number, position)
+        return numbers
 
     def rows(self) -> list[tuple[bytes, int, int, int, int]]:
         """Everything as rows (id, entity, first, last, position); a floor is a row with position -1."""

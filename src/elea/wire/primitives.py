@@ -7,7 +7,7 @@ first: running off the end raises IndexError, which `whole` and `sized` turn int
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
 from elea.model.errors import (
     BadText,
@@ -22,6 +22,7 @@ from elea.model.errors import (
     UnknownMandatoryExtension,
 )
 from elea.model.limits import MAX_EXTENSIONS
+from elea.wire.values import MessageValue
 
 __all__ = [
     "Unknown",
@@ -51,7 +52,7 @@ FORM_ZBUF: Final = 0x40
 FORM_RESERVED: Final = 0x60
 
 
-class Unknown(NamedTuple):
+class Unknown(MessageValue):
     """An extension nobody here knows: its header without the "more" bit, and its body."""
 
     header: int

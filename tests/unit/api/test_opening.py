@@ -16,7 +16,6 @@ QUIET = "scouting: {multicast: {enabled: false}}, listen: {endpoints: ['tcp/127.
 @pytest.mark.parametrize(
     ("entry", "path"),
     [
-        ("namespace: 'robots/1'", "namespace"),
         ("aggregation: {subscribers: ['a/**']}", "aggregation"),
         ("aggregation: {publishers: ['a/**']}", "aggregation"),
     ],
@@ -33,7 +32,7 @@ def test_what_is_not_supported_is_refused_by_name(entry: str, path: str) -> None
 def test_compression_is_offered_only_where_lz4_is_installed(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, installed: bool
 ) -> None:
-    monkeypatch.setattr(opening, "find_spec", lambda name: object() if installed else None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: object() if installed else None)
     config = elea.Config.from_json5("{transport: {unicast: {compression: {enabled: true}}}}")
 
     settings = opening.link_settings(Settings.of(config), NodeId.parse("ab"))

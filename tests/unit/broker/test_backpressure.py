@@ -10,6 +10,7 @@ import pytest
 import elea
 
 COUNT = 3_000
+ANSWERS = 16_000  # 128 MB: more than the kernel holds on two connections
 PAYLOAD = bytes(8_000)
 PATIENCE = 60.0
 
@@ -52,7 +53,7 @@ def publish(
         while len(got) != last and len(got) < COUNT and time.monotonic() < deadline:
             last = len(got)
             time.sleep(1.0)
-    return got, publisher.info.dropped()["full"] + router.info.dropped()["relayed"]
+    return got, sum(publisher.info.dropped().values()) + sum(router.info.dropped().values())
 
 
 def test_samples_that_must_not_be_dropped_all_arrive(
@@ -71,3 +72,30 @@ def test_every_sample_arrives_or_is_counted_as_lost(
 
     assert got == sorted(set(got))
     assert len(got) + lost == COUNT
+
+
+def test_a_slow_asker_gets_all_answers_and_slows_the_answerer(
+    sessions: tuple[elea.Session, elea.Session, elea.Session],
+) -> None:
+    """128 MB of replies, where 1 MiB may wait on a link: whoever answers waits, and no link is given up."""
+    router, answerer, asker = sessions
+    links = set(router._runtime.links.connections)
+
+    def answer(query: elea.Query) -> None:
+        for number in range(ANSWERS):
+            query.reply("many", number.to_bytes(4, "little") + PAYLOAD)
+
+    got: list[int] = []
+    with answerer.declare_queryable("many", answer):
+        querier = asker.declare_querier("many", consolidation=elea.ConsolidationMode.NONE, timeout=PATIENCE)
+        deadline = time.monotonic() + PATIENCE
+        while not querier.matching_status.matching and time.monotonic() < deadline:
+            time.sleep(0.01)
+        for reply in querier.get():
+            assert reply.ok is not None
+            got.append(int.from_bytes(reply.ok.payload.to_bytes()[:4], "little"))
+            if len(got) == 1:
+                time.sleep(1.5)  # long enough to fill every buffer on the way
+
+    assert got == list(range(ANSWERS))
+    assert set(router._runtime.links.connections) == links

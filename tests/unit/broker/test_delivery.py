@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import threading
 
-from elea.broker import delivery
+import pytest
+
 from elea.broker.delivery import Mailbox, Round, Watch
 from elea.io.timers import monotonic
+from elea.model.limits import MAILBOX, MAILBOX_BYTES
 
 PATIENCE = 5.0
 
@@ -60,10 +62,40 @@ def test_a_handler_that_fails_is_counted_and_the_next_item_comes() -> None:
 def test_a_full_mailbox_drops_and_counts() -> None:
     box = Mailbox(lambda _: None)
 
-    for item in range(delivery.MAILBOX + 3):
+    for item in range(MAILBOX + 3):
         box.add(item)
 
     assert box.dropped == 3
+
+
+def test_a_mailbox_is_full_when_it_holds_too_many_octets() -> None:
+    got: list[str] = []
+    box, made = Mailbox(got.append), Round()
+
+    assert made.add(box, "large", MAILBOX_BYTES + 5)  # one item may stand above the bound
+    assert not made.add(box, "run of seven", 1, 7)
+    assert made.add(box, "end")  # nobody may miss the end of what was lost
+    assert (box.dropped, made.dropped) == (7, 7)
+    made.make()
+    assert made.add(box, "again", MAILBOX_BYTES - 1)
+    assert made.add(box, "more", 1)
+    assert not made.add(box, "too much", 1)
+    made.make()
+
+    assert got == ["large", "end", "again", "more"]
+    assert (box.dropped, made.dropped) == (8, 8)
+
+
+def test_a_slow_handler_is_logged_now_and_then(caplog: pytest.LogCaptureFixture) -> None:
+    box = Mailbox(lambda _: None)
+    box.add("large", MAILBOX_BYTES)
+
+    for _ in range(1_000):
+        box.add("lost", 1, 50)
+
+    assert [record.getMessage().partition(" waiting")[0] for record in caplog.records] == [
+        "handler too slow: dropped=50"
+    ]
 
 
 def test_a_held_up_handler_stops_no_other_mailbox() -> None:

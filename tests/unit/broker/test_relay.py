@@ -100,3 +100,22 @@ def test_numbers_are_given_once_and_end() -> None:
     assert [numbers.number(key) for key in ("a", "b", "a")] == [1, 2, 1]
     numbers._by_key.update((f"k{number}", number) for number in range(60_000))
     assert numbers.number("one more") == 0
+
+
+def test_numbers_from_a_block_are_above_all_given_and_all_accepted() -> None:
+    clock = Hlc(OWN)
+    stamper = Stamper(clock)
+    given_ones: list[int] = []
+
+    for count in (1, 1, 5, 200, 1, 1):
+        first = stamper.take(NOW, count)
+        given_ones += range(first, first + count)
+    before = clock.tick(NOW).ntp64
+    ahead = given_ones[-1] + 100_000
+    meta, _ = split_body(m.Put(b"", timestamp=m.Timestamp(ahead, b"\xc1")))
+    assert stamper.acceptable(meta, NOW)
+    after = stamper.take(NOW, 1)
+
+    assert given_ones == sorted(set(given_ones))
+    assert before > given_ones[-1]
+    assert after > ahead

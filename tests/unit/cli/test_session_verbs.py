@@ -7,6 +7,7 @@ import signal
 import socket
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -96,6 +97,26 @@ def test_put_says_what_it_did(elea: Elea, locator: str) -> None:
     assert elea("put", "a/b", "12", "-e", locator).out == "put  a/b  2 B\n"
     assert json.loads(elea("put", "a/b", "12", "-e", locator, "--json").out) == {"key": "a/b", "kind": "put", "size": 2}
     assert json.loads(elea("delete", "a/b", "-e", locator, "--json").out) == {"key": "a/b", "kind": "delete"}
+
+
+def test_put_and_delete_say_where_the_broker_has_it(elea: Elea, tmp_path: Path) -> None:
+    broker, where = start_broker("--store", str(tmp_path / "store"))
+    with broker:
+        put = elea("put", "a/b", "12", "--durability", "persistent", "--ack", "-e", where)
+        deleted = elea("delete", "a/b", "--durability", "persistent", "--ack", "-e", where, "--json")
+
+    assert put.out == "put  a/b  2 B  acknowledged, position 0 of log default\n"
+    form = json.loads(deleted.out)
+    assert (form["log"], form["position"]) == ("default", 1)
+
+
+def test_put_that_nobody_keeps_is_data_at_risk(elea: Elea, locator: str) -> None:
+    result = elea("put", "a/b", "12", "--durability", "persistent", "--ack", "-e", locator)
+
+    assert result.status == 5
+    assert "no broker keeps a/b" in result.err
+    assert "--persist" in result.err
+    assert elea("put", "a/b", "12", "--durability", "volatile", "--ack", "-e", locator).status == 2
 
 
 # -- pub ---------------------------------------------------------------------------------------------------------------

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from elea.io.dial import AnyLink, Listener, connect, listen
+from elea.io.dial import AnyLink, connect
+from elea.io.listening import Listener, listen
 from elea.io.tls_settings import TlsSettings
 
 PATIENCE = 10.0

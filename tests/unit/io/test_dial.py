@@ -15,7 +15,7 @@ import pytest
 
 from elea.io import addresses
 from elea.io.addresses import Interface, announced, interfaces, resolve, written
-from elea.io.dial import connect, listen
+from elea.io.dial import connect
 from elea.io.errors import (
     CannotConnect,
     CannotListen,
@@ -25,6 +25,7 @@ from elea.io.errors import (
     Unreachable,
     UnsupportedLink,
 )
+from elea.io.listening import listen
 from elea.io.locator import Locator
 from elea.io.reading import read_batches
 from elea.io.sending import Outbox
@@ -300,7 +301,8 @@ def test_cycles_of_connecting_and_closing_leave_nothing_behind(kind: str, tmp_pa
 def test_process_that_forgets_to_close_still_exits() -> None:
     program = """
 import threading
-from elea.io.dial import connect, listen
+from elea.io.dial import connect
+from elea.io.listening import listen
 from elea.io.reading import read_batches
 from elea.io.sending import Outbox
 from elea.io.timers import Keeper
@@ -328,7 +330,8 @@ threading.Thread(target=read_batches, args=(link, print), daemon=True).start()
 def test_program_without_tls_does_not_pay_for_it() -> None:
     program = """
 import sys
-from elea.io.dial import connect, listen
+from elea.io.dial import connect
+from elea.io.listening import listen
 from elea.io import scouting, sending, timers
 listener = listen("tcp/127.0.0.1:0", on_link=lambda link: link.close())
 connect(listener.locators()[0]).close()

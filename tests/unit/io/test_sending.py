@@ -245,7 +245,7 @@ def test_droppable_message_waits_shortly_and_is_dropped_and_counted(valve: Valve
 
     assert 10 <= accepted <= 10 + 2 * 4  # what waits, and what was framed before the flusher got stuck
     assert outbox.queued(5) <= 5_000
-    assert outbox.dropped == {"full": 1, "closed": 0}
+    assert outbox.losses.counts == {"full": 1, "closed": 0, "refused": 0}
     assert outbox.waited == 1
     valve.open()
     assert outbox.flush(PATIENCE)
@@ -273,7 +273,7 @@ def test_message_that_must_not_be_dropped_ends_a_stalled_link() -> None:
     assert caught.value.reason == REASON_UNRESPONSIVE
     assert valve.closed
     assert until(lambda: broken)
-    assert until(lambda: outbox.dropped["closed"] == 10)
+    assert until(lambda: outbox.losses.counts["closed"] == 10)
     with pytest.raises(LinkClosed):
         put(outbox, b"more")
     outbox.close()
@@ -300,7 +300,7 @@ def test_offer_never_waits(valve: Valve, outbox: Outbox) -> None:
     assert not outbox.offer(5, (b"x", b""), 1, True)
     assert not outbox.offer(5, (b"x", b""), 1, False)
     assert time.monotonic() - start < 0.02
-    assert (outbox.dropped["full"], outbox.refused, outbox.waited) == (1, 2, 0)
+    assert (outbox.losses.counts, outbox.waited) == ({"full": 1, "closed": 0, "refused": 2}, 0)
     assert outbox.offer(4, (b"other conduit", b""), 13, True)
 
     outbox.close()
@@ -350,7 +350,7 @@ def test_close_wakes_callers_that_wait(valve: Valve, outbox: Outbox) -> None:
 
     assert time.monotonic() - start < 0.1
     assert [error.reason for error in ended] == [3, 3, 3]
-    assert outbox.dropped["closed"] >= 10
+    assert outbox.losses.counts["closed"] >= 10
 
 
 def test_broken_link_is_told_once_and_from_another_thread(valve: Valve) -> None:
@@ -492,7 +492,7 @@ def test_slow_reader_holds_back_or_drops_within_bounds(locator: str, tmp_path_fa
                 dropped += 1
             highest = max(highest, outbox.queued(5))
 
-        assert outbox.dropped["full"] == dropped > 0
+        assert outbox.losses.counts["full"] == dropped > 0
         assert highest <= 100_000 + 900
         got = [0]
         reader = in_thread(lambda: read_batches(far, lambda batch: _add(got, len(batch) - 1)))

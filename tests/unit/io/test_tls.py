@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from elea.io.dial import AnyLink, connect, listen
+from elea.io.dial import AnyLink, connect
 from elea.io.errors import CannotConnect, CertificateError, CertificateRefused, ConnectTimeout, LinkClosed
+from elea.io.listening import listen
 from elea.io.locator import Locator
 from elea.io.reading import read_batches
 from elea.io.tls import TlsLink

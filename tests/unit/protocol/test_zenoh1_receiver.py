@@ -396,6 +396,31 @@ def test_message_at_the_limit_is_taken() -> None:
     assert scopes(sink) == [7]
 
 
+def test_messages_in_the_making_share_the_room_of_their_session() -> None:
+    receiver, sink = Receiver(AGREEMENT, 0.0, max_message=len(WHOLE), budget=len(WHOLE)), Collector()
+
+    def take(*pieces: Fragment) -> None:
+        for each in pieces:
+            receiver.receive(encode_batch((each,)), 0.0, sink)
+
+    take(piece(10, 0), piece(11, 1), piece(10, 0, reliable=False), piece(11, 1, reliable=False))
+    assert receiver.oversized == 0
+    take(piece(12, 2))  # it would be whole, but not beside the other
+    assert (sink.taken, receiver.oversized, receiver.fragments_lost) == ([], 1, 3)
+    take(piece(12, 2, reliable=False))
+    take(piece(13, 0), piece(14, 1), piece(15, 2))
+    assert (scopes(sink), receiver.oversized, receiver.fragments_lost) == ([7, 7], 1, 3)
+
+
+def test_the_room_of_a_session_holds_its_largest_message() -> None:
+    receiver, sink = Receiver(AGREEMENT, 0.0, max_message=len(WHOLE), budget=1), Collector()
+
+    for each in (piece(10, 0), piece(11, 1), piece(12, 2)):
+        receiver.receive(encode_batch((each,)), 0.0, sink)
+
+    assert scopes(sink) == [7]
+
+
 def test_limit_holds_without_marks_too() -> None:
     reassembly = Reassembly(mask=0x7F, marked=False, limit=4)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from elea.model.limits import CACHED_ROUTES
 from elea.model.qos import Role
-from elea.space import routes
 from elea.space.face import Declare, Final, Undeclare
 from tests.unit.space.fakes import BOTH, QBL, SUB, TOK, Node, S
 
@@ -68,8 +68,7 @@ def test_generation_changes_with_subscribers_only() -> None:
     assert node.space.generation != after
 
 
-def test_routes_are_remembered_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(routes, "CACHED_ROUTES", 2)
+def test_routes_are_remembered_within_bounds() -> None:
     node = Node(Role.ROUTER)
     one, two = node.client("one"), node.client("two")
     one.declares(SUB, "**")
@@ -77,10 +76,11 @@ def test_routes_are_remembered_within_bounds(monkeypatch: pytest.MonkeyPatch) ->
 
     assert all(node.targets(two, key) == {"one"} for key in ("a", "b", "c", "a", long, long))
     assert node.space.targets(two, "a") is node.space.targets(two, "a")
-    assert len(node.space._routes.known[two]) <= 2
-    for number, key in enumerate("abc"):
-        two.queries(number, key)
-    assert len(node.space._routes._known_queries[node.space._neighbours[two]]) <= 2
+    for number in range(CACHED_ROUTES + 2):
+        node.targets(two, str(number))
+        two.queries(number, str(number))
+    assert len(node.space._routes.known[two]) <= CACHED_ROUTES
+    assert len(node.space._routes._known_queries[node.space._neighbours[two]]) <= CACHED_ROUTES
 
 
 def test_client_sends_everything_to_its_gateway() -> None:

@@ -117,6 +117,39 @@ def test_large_batch_and_large_samples_are_cut_into_blocks(log: Log) -> None:
 # -- once ------------------------------------------------------------------------------------------------------
 
 
+def numbered(first: int, count: int, *, entity: int = 1) -> pa.RecordBatch:
+    """Samples whose numbers count up."""
+    with memory_log() as other:
+        other.append([sample(number, source=(b"w", entity, number)) for number in range(first, first + count)])
+        return pa.concat_batches(list(other.read_arrow()))
+
+
+def test_a_batch_that_counts_up_is_stored_once_however_it_is_cut(log: Log) -> None:
+    assert log.append_arrow(numbered(0, 100)).positions() == list(range(100))
+    assert log.append_arrow(numbered(100, 50)).positions() == list(range(100, 150))
+    assert log.append_arrow(numbered(0, 100)).positions() == list(range(100))
+    assert log.append_arrow(numbered(140, 20)).positions() == [*range(140, 150), *range(150, 160)]
+    assert log.append_arrow(numbered(0, 3, entity=2)).positions() == [160, 161, 162]
+    # Behind a gap, and then the gap itself.
+    assert log.append_arrow(numbered(170, 5)).positions() == list(range(163, 168))
+    assert log.append_arrow(numbered(160, 10)).positions() == list(range(168, 178))
+    assert log.append([sample(172, source=(b"w", 1, 172))]).positions() == [165]
+
+    assert log.end == 178
+
+
+def test_batches_that_do_not_count_up_are_stored_once_too(log: Log) -> None:
+    batch = numbered(0, 10)
+    backwards = batch.take(pa.array(range(9, -1, -1)))
+    assert log.append_arrow(backwards).positions() == list(range(10))
+    assert log.append_arrow(batch).positions() == list(range(9, -1, -1))
+    two = pa.concat_batches([numbered(10, 2), numbered(10, 2)])
+    assert log.append_arrow(two).positions() == [10, 11, 10, 11]
+    mixed = pa.concat_batches([numbered(20, 2), numbered(22, 2, entity=2)])
+    assert log.append_arrow(mixed).positions() == [12, 13, 14, 15]
+    assert log.append_arrow(mixed).positions() == [12, 13, 14, 15]
+
+
 def test_retry_is_stored_once_and_told_where_it_is(log: Log) -> None:
     batch = [sample(number, source=(b"w", 1, number)) for number in range(3)]
     assert log.append(batch).positions() == [0, 1, 2]

@@ -5,6 +5,8 @@ Spec: zenoh-2018 Z18-DCL-17, DEC-15.
 
 from __future__ import annotations
 
+from elea.protocol.pacing import Windows
+
 __all__ = ["next_opening", "window_open"]
 
 
@@ -14,7 +16,7 @@ def window_open(origin: int, period: int, duration: int, t: int) -> bool:
     >>> window_open(500, 1000, 100, 1599), window_open(500, 1000, 100, 1600)
     (True, False)
     """
-    return t >= origin and (t - origin) % period < duration
+    return Windows(origin, period, duration).open_at(t)
 
 
 def next_opening(origin: int, period: int, duration: int, t: int) -> int:
@@ -23,8 +25,4 @@ def next_opening(origin: int, period: int, duration: int, t: int) -> int:
     >>> next_opening(500, 1000, 100, 1600)
     2500
     """
-    if t < origin:
-        return origin
-    if window_open(origin, period, duration, t):
-        return t
-    return t + period - (t - origin) % period
+    return Windows(origin, period, duration).opening(t)

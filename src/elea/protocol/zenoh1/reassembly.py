@@ -6,25 +6,37 @@ from typing import Final, TypeAlias
 
 from elea.model.limits import MAX_MESSAGE
 
-__all__ = ["Chunk", "Reassembly"]
+__all__ = ["Budget", "Chunk", "Reassembly"]
 
 Chunk: TypeAlias = bytes | bytearray | memoryview
 
 LARGE: Final = 4096
 
 
+class Budget:
+    """Octets that the messages in the making of one session may still take; `exceeded` counts those given up for it."""
+
+    __slots__ = ("exceeded", "left")
+
+    def __init__(self, octets: int) -> None:
+        self.left = octets
+        self.exceeded = 0
+
+
 class Reassembly:
     """The message in the making of one conduit; `lost` counts the fragments that came to nothing.
 
     Not given to it: fragments that are duplicates or late. With `marked` the first fragment of every message says
-    so (patch 1); without, whatever follows a complete message starts the next.
+    so (patch 1); without, whatever follows a complete message starts the next. A message above `limit`, or above what
+    the `budget` of its session has left, is given up.
     """
 
-    def __init__(self, *, mask: int, marked: bool, limit: int = MAX_MESSAGE) -> None:
+    def __init__(self, *, mask: int, marked: bool, limit: int = MAX_MESSAGE, budget: Budget | None = None) -> None:
         self.lost = 0
         self._mask = mask
         self._marked = marked
         self._limit = limit
+        self._budget = Budget(limit) if budget is None else budget
         self._chunks: list[Chunk] = []
         self._size = 0
         self._held = 0
@@ -49,7 +61,8 @@ class Reassembly:
         elif sn != self._next:
             self._pass_over(more)
             return None
-        if self._size + len(chunk) > self._limit:
+        if self._size + len(chunk) > self._limit or len(chunk) > self._budget.left:
+            self._budget.exceeded += 1
             self._pass_over(more)
             return None
         return self._append(sn, chunk, more)
@@ -61,6 +74,7 @@ class Reassembly:
     def _append(self, sn: int, chunk: bytes | memoryview, more: bool) -> list[Chunk] | None:
         self._skipping = False
         self._size += len(chunk)
+        self._budget.left -= len(chunk)
         self._keep(chunk)
         if more:
             self._held += 1
@@ -84,6 +98,7 @@ class Reassembly:
         self.lost += self._held
         self._held = 0
         self._chunks = []
+        self._budget.left += self._size
         self._size = 0
         self._next = None
 

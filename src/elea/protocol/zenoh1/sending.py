@@ -17,8 +17,9 @@ from elea.model.errors import LocalProtocolError
 from elea.protocol.zenoh1.terms import Agreement
 from elea.protocol.zenoh1.transport import CONDUITS, DEFAULT_PRIORITY
 from elea.wire.zenoh1.batch import compress
+from elea.wire.zenoh1.samples import Pushed, read_pushes
 
-__all__ = ["Sender"]
+__all__ = ["Sender", "count_messages"]
 
 Octets: TypeAlias = bytes | bytearray | memoryview
 
@@ -226,6 +227,17 @@ class Sender:
         batch = self._sealed(message, (), 0)
         assert batch is not None
         return b"".join(batch)
+
+
+def count_messages(parts: Sequence[bytes]) -> int:
+    """How many messages a queue holds: two parts each, or several samples joined to one part and nothing behind it."""
+    count = 0
+    for at in range(0, len(parts), 2):
+        joined: list[Pushed] = []
+        if not parts[at + 1]:
+            read_pushes(parts[at], 0, joined)
+        count += len(joined) or 1
+    return count
 
 
 def _vle(value: int) -> bytes:

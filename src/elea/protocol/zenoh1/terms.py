@@ -10,7 +10,7 @@ from enum import IntEnum
 from typing import Final
 
 from elea.model.errors import RuleBroken
-from elea.model.limits import MAX_BATCH
+from elea.model.limits import MAX_BATCH, MIN_BATCH
 from elea.model.node_id import NodeId
 from elea.model.qos import Role
 from elea.model.values import value_class
@@ -39,9 +39,6 @@ VERSION: Final = 9
 
 PATCH: Final = 1
 """The protocol patch this implementation knows: markers on the first and on an abandoned fragment."""
-
-MIN_BATCH: Final = 32
-"""The smallest batch agreed to: a fragment's prefix and headers take up to 11 octets and the rest must move data."""
 
 REQUEST_ID_CODE: Final = 2  # 32 bits, the only width eclipse-zenoh offers
 DEFAULT_SIZES: Final = Sizes(0x0A, MAX_BATCH)

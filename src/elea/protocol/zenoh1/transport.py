@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Final, Protocol
 
 from elea.model.errors import Malformed, RuleBroken, Truncated, UnknownMessage
-from elea.model.limits import MAX_MESSAGE
-from elea.protocol.zenoh1.reassembly import Reassembly
+from elea.model.limits import MAX_MESSAGE, REASSEMBLY_BYTES
+from elea.protocol.zenoh1.reassembly import Budget, Reassembly
 from elea.protocol.zenoh1.terms import Agreement
 from elea.wire.primitives import Unknown, long_z, read_extension
 from elea.wire.zenoh1.batch import FIRST_NETWORK_ID, decompress
@@ -70,6 +70,7 @@ class Receiver:
     """
 
     __slots__ = (
+        "_budget",
         "_compression",
         "_last",
         "_lowlatency",
@@ -90,7 +91,9 @@ class Receiver:
         "octets",
     )
 
-    def __init__(self, agreement: Agreement, now: float, *, max_message: int = MAX_MESSAGE) -> None:
+    def __init__(
+        self, agreement: Agreement, now: float, *, max_message: int = MAX_MESSAGE, budget: int = REASSEMBLY_BYTES
+    ) -> None:
         self.last_heard = now
         self.expires_after = agreement.peer_lease
         self.closed = False
@@ -109,6 +112,7 @@ class Receiver:
         self._reassemblies: dict[int, Reassembly] = {}
         self._marked = agreement.patch >= 1
         self._max_message = max_message
+        self._budget = Budget(max(budget, max_message))
 
     @property
     def expires_at(self) -> float:
@@ -119,6 +123,11 @@ class Receiver:
     def fragments_lost(self) -> int:
         """Fragments whose message never became whole."""
         return sum(each.lost for each in self._reassemblies.values())
+
+    @property
+    def oversized(self) -> int:
+        """Messages given up because they, or all messages in the making together, were too large."""
+        return self._budget.exceeded
 
     def settle(self) -> None:
         """Copy what is still part of a view that was received."""
@@ -237,7 +246,7 @@ class Receiver:
         conduit = priority << 1 | reliable
         reassembly = self._reassemblies.get(conduit)
         if reassembly is None:
-            reassembly = Reassembly(mask=self._mask, marked=self._marked, limit=self._max_message)
+            reassembly = Reassembly(mask=self._mask, marked=self._marked, limit=self._max_message, budget=self._budget)
             self._reassemblies[conduit] = reassembly
         chunks = reassembly.add(sn, chunk if view is None else view, more=more, first=first, drop=drop)
         if chunks is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 from elea.wire.markers import Conduit
-from elea.wire.values import Message
+from elea.wire.values import MessageValue
 
 __all__ = [
     "Accept",
@@ -94,23 +94,23 @@ class SubscriptionModeId(IntEnum):
     PeriodicPullModeId = 4
 
 
-class Property(Message):
+class Property(MessageValue):
     id: int
     value: bytes
 
 
-class Scout(Message):
+class Scout(MessageValue):
     mask: int
     properties: tuple[Property, ...] | None = None
 
 
-class Hello(Message):
+class Hello(MessageValue):
     mask: int
     locators: tuple[bytes, ...]
     properties: tuple[Property, ...] | None = None
 
 
-class Open(Message):
+class Open(MessageValue):
     version: int
     pid: bytes
     lease: int
@@ -118,110 +118,110 @@ class Open(Message):
     properties: tuple[Property, ...] | None = None
 
 
-class Accept(Message):
+class Accept(MessageValue):
     openPid: bytes
     acceptPid: bytes
     lease: int
     properties: tuple[Property, ...] | None = None
 
 
-class Close(Message):
+class Close(MessageValue):
     pid: bytes
     reason: int
 
 
-class KeepAlive(Message):
+class KeepAlive(MessageValue):
     pid: bytes
 
 
-class Declare(Message):
+class Declare(MessageValue):
     sn: int
     declarations: tuple[Declaration, ...]
     sync: bool = False
     committed: bool = False
 
 
-class ResourceDecl(Message):
+class ResourceDecl(MessageValue):
     rid: int
     resource: bytes
     properties: tuple[Property, ...] | None = None
 
 
-class PublisherDecl(Message):
+class PublisherDecl(MessageValue):
     id: int
     properties: tuple[Property, ...] | None = None
 
 
-class SubscriberDeclParams(Message):
+class SubscriberDeclParams(MessageValue):
     temporalOrigin: int
     period: int
     duration: int
 
 
-class SubscriberDecl(Message):
+class SubscriberDecl(MessageValue):
     id: int
     mode: SubscriptionModeId
     params: SubscriberDeclParams | None = None
     properties: tuple[Property, ...] | None = None
 
 
-class SelectionDecl(Message):
+class SelectionDecl(MessageValue):
     sid: int
     query: bytes
     global_: bool = False
     properties: tuple[Property, ...] | None = None
 
 
-class BindingDecl(Message):
+class BindingDecl(MessageValue):
     oldId: int
     newId: int
     global_: bool = False
 
 
-class CommitDecl(Message):
+class CommitDecl(MessageValue):
     commitId: int
 
 
-class ResultDecl(Message):
+class ResultDecl(MessageValue):
     commitId: int
     status: int
     id: int | None = None
 
 
-class ForgetResourceDecl(Message):
+class ForgetResourceDecl(MessageValue):
     rid: int
 
 
-class ForgetPublisherDecl(Message):
+class ForgetPublisherDecl(MessageValue):
     id: int
 
 
-class ForgetSubscriberDecl(Message):
+class ForgetSubscriberDecl(MessageValue):
     id: int
 
 
-class ForgetSelectionDecl(Message):
+class ForgetSelectionDecl(MessageValue):
     sid: int
 
 
-class Frag(Message):
+class Frag(MessageValue):
     snBase: int
     n: int | None = None
 
 
-class Synch(Message):
+class Synch(MessageValue):
     sn: int
     reliable: bool = False
     sync: bool = False
     count: int | None = None  # type: ignore[assignment]
 
 
-class AckNack(Message):
+class AckNack(MessageValue):
     sn: int
     mask: int | None = None
 
 
-class WriteData(Message):
+class WriteData(MessageValue):
     sn: int
     resource: bytes
     payload: bytes
@@ -229,7 +229,7 @@ class WriteData(Message):
     sync: bool = False
 
 
-class StreamData(Message):
+class StreamData(MessageValue):
     sn: int
     id: int
     payload: bytes
@@ -238,12 +238,12 @@ class StreamData(Message):
     prid: int | None = None
 
 
-class BatchedDataPayload(Message):
+class BatchedDataPayload(MessageValue):
     prid: int
     payload: bytes
 
 
-class BatchedData(Message):
+class BatchedData(MessageValue):
     sn: int
     id: int
     payload: tuple[bytes, ...] | tuple[BatchedDataPayload, ...]
@@ -252,7 +252,7 @@ class BatchedData(Message):
     hasPrid: bool = False
 
 
-class Pull(Message):
+class Pull(MessageValue):
     sn: int
     id: int
     pullId: int
@@ -260,11 +260,11 @@ class Pull(Message):
     maxSamples: int | None = None
 
 
-class Ping(Message):
+class Ping(MessageValue):
     hash: int
 
 
-class Pong(Message):
+class Pong(MessageValue):
     hash: int
 
 

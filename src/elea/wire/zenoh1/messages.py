@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 from elea.wire.primitives import Unknown
-from elea.wire.values import Message
+from elea.wire.values import MessageValue
 
 __all__ = [
     "Auth",
@@ -154,30 +154,30 @@ class Consolidation(IntEnum):
     latest = 3
 
 
-class Timestamp(Message):
+class Timestamp(MessageValue):
     ntp64: int
     id: bytes
 
 
-class Encoding(Message):
+class Encoding(MessageValue):
     id: int
     schema: bytes | None = None
 
 
-class WireExpr(Message):
+class WireExpr(MessageValue):
     scope: int
     sender: bool = False
     suffix: str | None = None
 
 
-class Scout(Message):
+class Scout(MessageValue):
     version: int
     what: int
     zid: bytes | None = None
     unknown: tuple[Unknown, ...] = ()
 
 
-class Hello(Message):
+class Hello(MessageValue):
     version: int
     whatami: Role
     zid: bytes
@@ -185,12 +185,12 @@ class Hello(Message):
     unknown: tuple[Unknown, ...] = ()
 
 
-class Sizes(Message):
+class Sizes(MessageValue):
     resolution: int
     batch_size: int
 
 
-class Auth(Message):
+class Auth(MessageValue):
     pubkey_done: bool = False
     pubkey: bytes | None = None
     usrpwd: bool = False
@@ -199,13 +199,13 @@ class Auth(Message):
     unknown: tuple[Unknown, ...] = ()
 
 
-class UserProof(Message):
+class UserProof(MessageValue):
     user: bytes
     hmac: bytes
     left: bytes
 
 
-class Init(Message):
+class Init(MessageValue):
     version: int
     whatami: Role
     zid: bytes
@@ -224,7 +224,7 @@ class Init(Message):
     unknown: tuple[Unknown, ...] = ()
 
 
-class Open(Message):
+class Open(MessageValue):
     lease: int
     initial_sn: int
     ack: bool = False
@@ -241,17 +241,17 @@ class Open(Message):
     unknown: tuple[Unknown, ...] = ()
 
 
-class Close(Message):
+class Close(MessageValue):
     reason: int
     session: bool = False
     unknown: tuple[Unknown, ...] = ()
 
 
-class KeepAlive(Message):
+class KeepAlive(MessageValue):
     unknown: tuple[Unknown, ...] = ()
 
 
-class Frame(Message):
+class Frame(MessageValue):
     sn: int
     messages: tuple[NetworkMessage, ...]
     reliable: bool = False
@@ -259,7 +259,7 @@ class Frame(Message):
     unknown: tuple[Unknown, ...] = ()
 
 
-class Fragment(Message):
+class Fragment(MessageValue):
     sn: int
     chunk: bytes
     reliable: bool = False
@@ -270,7 +270,7 @@ class Fragment(Message):
     unknown: tuple[Unknown, ...] = ()
 
 
-class Join(Message):
+class Join(MessageValue):
     version: int
     whatami: Role
     zid: bytes
@@ -284,16 +284,16 @@ class Join(Message):
     unknown: tuple[Unknown, ...] = ()
 
 
-class NextSn(Message):
+class NextSn(MessageValue):
     reliable: int
     best_effort: int
 
 
-class PriorityNextSn(Message):
+class PriorityNextSn(MessageValue):
     priorities: tuple[NextSn, ...]
 
 
-class TransportOam(Message):
+class TransportOam(MessageValue):
     enc: BodyForm
     id: int
     qos: int | None = None
@@ -301,7 +301,7 @@ class TransportOam(Message):
     body: int | bytes | None = None
 
 
-class Push(Message):
+class Push(MessageValue):
     wire_expr: WireExpr
     body: PushBody
     qos: int | None = None
@@ -311,7 +311,7 @@ class Push(Message):
     unknown: tuple[Unknown, ...] = ()
 
 
-class Request(Message):
+class Request(MessageValue):
     id: int
     wire_expr: WireExpr
     body: RequestBody
@@ -325,7 +325,7 @@ class Request(Message):
     unknown: tuple[Unknown, ...] = ()
 
 
-class Response(Message):
+class Response(MessageValue):
     id: int
     wire_expr: WireExpr
     body: ResponseBody
@@ -336,14 +336,14 @@ class Response(Message):
     unknown: tuple[Unknown, ...] = ()
 
 
-class ResponseFinal(Message):
+class ResponseFinal(MessageValue):
     id: int
     qos: int | None = None
     timestamp: Timestamp | None = None
     unknown: tuple[Unknown, ...] = ()
 
 
-class Oam(Message):
+class Oam(MessageValue):
     enc: BodyForm
     id: int
     qos: int | None = None
@@ -352,26 +352,26 @@ class Oam(Message):
     body: int | bytes | None = None
 
 
-class EntityId(Message):
+class EntityId(MessageValue):
     zid: bytes
     eid: int
 
 
-class TsStack(Message):
+class TsStack(MessageValue):
     conf: int
     stack: tuple[TsEntry, ...]
 
 
-class TsEntry(Message):
+class TsEntry(MessageValue):
     flags: int
     ts: bytes
 
 
-class LinkStates(Message):
+class LinkStates(MessageValue):
     entries: tuple[LinkState, ...]
 
 
-class LinkState(Message):
+class LinkState(MessageValue):
     spare: int
     psid: int
     sn: int
@@ -383,7 +383,7 @@ class LinkState(Message):
     weights: tuple[int, ...] | None = None
 
 
-class Declare(Message):
+class Declare(MessageValue):
     body: Declaration
     interest_id: int | None = None
     qos: int | None = None
@@ -392,66 +392,66 @@ class Declare(Message):
     unknown: tuple[Unknown, ...] = ()
 
 
-class DeclareKeyExpr(Message):
+class DeclareKeyExpr(MessageValue):
     id: int
     scope: int
     suffix: str | None = None
     unknown: tuple[Unknown, ...] = ()
 
 
-class UndeclareKeyExpr(Message):
+class UndeclareKeyExpr(MessageValue):
     id: int
     unknown: tuple[Unknown, ...] = ()
 
 
-class DeclareSubscriber(Message):
-    id: int
-    wire_expr: WireExpr
-    unknown: tuple[Unknown, ...] = ()
-
-
-class DeclareToken(Message):
+class DeclareSubscriber(MessageValue):
     id: int
     wire_expr: WireExpr
     unknown: tuple[Unknown, ...] = ()
 
 
-class DeclareQueryable(Message):
+class DeclareToken(MessageValue):
+    id: int
+    wire_expr: WireExpr
+    unknown: tuple[Unknown, ...] = ()
+
+
+class DeclareQueryable(MessageValue):
     id: int
     wire_expr: WireExpr
     info: int | None = None
     unknown: tuple[Unknown, ...] = ()
 
 
-class UndeclareSubscriber(Message):
+class UndeclareSubscriber(MessageValue):
     id: int
     wire_expr: LooseWireExpr | None = None
     unknown: tuple[Unknown, ...] = ()
 
 
-class UndeclareQueryable(Message):
+class UndeclareQueryable(MessageValue):
     id: int
     wire_expr: LooseWireExpr | None = None
     unknown: tuple[Unknown, ...] = ()
 
 
-class UndeclareToken(Message):
+class UndeclareToken(MessageValue):
     id: int
     wire_expr: LooseWireExpr | None = None
     unknown: tuple[Unknown, ...] = ()
 
 
-class LooseWireExpr(Message):
+class LooseWireExpr(MessageValue):
     scope: int
     sender: bool = False
     suffix: str | None = None
 
 
-class DeclareFinal(Message):
+class DeclareFinal(MessageValue):
     unknown: tuple[Unknown, ...] = ()
 
 
-class Interest(Message):
+class Interest(MessageValue):
     mode: InterestMode
     id: int
     options: InterestOptions | None = None
@@ -461,13 +461,13 @@ class Interest(Message):
     unknown: tuple[Unknown, ...] = ()
 
 
-class InterestOptions(Message):
+class InterestOptions(MessageValue):
     kinds: int
     aggregate: bool = False
     wire_expr: WireExpr | None = None
 
 
-class Put(Message):
+class Put(MessageValue):
     payload: bytes
     timestamp: Timestamp | None = None
     encoding: Encoding | None = None
@@ -477,14 +477,14 @@ class Put(Message):
     unknown: tuple[Unknown, ...] = ()
 
 
-class Del(Message):
+class Del(MessageValue):
     timestamp: Timestamp | None = None
     source_info: SourceInfo | None = None
     attachment: bytes | None = None
     unknown: tuple[Unknown, ...] = ()
 
 
-class Query(Message):
+class Query(MessageValue):
     consolidation: Consolidation | None = None
     parameters: str | None = None
     source_info: SourceInfo | None = None
@@ -493,13 +493,13 @@ class Query(Message):
     unknown: tuple[Unknown, ...] = ()
 
 
-class Reply(Message):
+class Reply(MessageValue):
     body: PushBody
     consolidation: Consolidation | None = None
     unknown: tuple[Unknown, ...] = ()
 
 
-class Err(Message):
+class Err(MessageValue):
     payload: bytes
     encoding: Encoding | None = None
     source_info: SourceInfo | None = None
@@ -507,13 +507,13 @@ class Err(Message):
     unknown: tuple[Unknown, ...] = ()
 
 
-class SourceInfo(Message):
+class SourceInfo(MessageValue):
     zid: bytes
     eid: int
     sn: int
 
 
-class Value(Message):
+class Value(MessageValue):
     encoding: Encoding
     payload: bytes
 

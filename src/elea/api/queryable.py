@@ -1,0 +1,64 @@
+"""Queryables: declared answering.
+
+Plain Python, as all that a session holds weakly must be: a compiled class with a plain base frees the weak references
+to its objects with them, and who looks at one afterwards reads freed memory (mypyc 2.4).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from elea.api.answering import hand_over
+from elea.api.handle import Receiving
+from elea.api.query import Query
+from elea.api.sinks import Sink
+from elea.broker.delivery import Mailbox
+from elea.broker.own import Asked
+from elea.model.keyexpr import KeyExpr
+from elea.model.qos import Locality
+
+if TYPE_CHECKING:
+    from elea.api.session import Session
+
+__all__ = ["Queryable"]
+
+H = TypeVar("H")
+
+
+class Queryable(Receiving[H]):
+    """Answers queries on a key expression.
+
+    ::
+
+        with session.declare_queryable("home/1/temp") as queryable:
+            for query in queryable:
+                with query:
+                    query.reply(query.key_expr, "21.5")
+    """
+
+    def __init__(
+        self, session: Session, key_expr: KeyExpr, handler: object, *, complete: bool, origin: Locality
+    ) -> None:
+        sink: Sink[Query]
+        sink, user = session._handler(handler, "Query")
+        super().__init__(session, sink, user)  # type: ignore[arg-type]
+        self._key_expr = key_expr
+        self._answering = session._node.own.answer(
+            session._whole(str(key_expr)),
+            Mailbox(self._asked),
+            complete=complete,
+            here=origin is not Locality.REMOTE,
+            elsewhere=origin is not Locality.SESSION_LOCAL,
+        )
+
+    @property
+    def key_expr(self) -> KeyExpr:
+        """The keys it answers for."""
+        return self._key_expr
+
+    def _asked(self, asked: Asked) -> None:
+        hand_over(self._session, self._eid, self._sink, asked)
+
+    def _end(self) -> None:
+        self._session._node.own.stop_answering(self._answering)
+        self._sink.close()

@@ -1,0 +1,186 @@
+"""Range reads: the samples of a log as Arrow record batches, fetched a few megabytes at a time.
+
+A range comes in answers of about `CHUNK_BYTES`; the next one is asked for when one has come, so that at most two are in
+memory, however slow the reader is. The octets are copied once, from messages into one buffer; the batches lie in it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from elea.api.batches import arrow
+from elea.api.calling import TIMEOUT, Call, query
+from elea.api.querying import seconds
+from elea.model.errors import StoreError, StoreReplaced
+from elea.model.timerange import TimeRange
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from elea.api.session import Session
+
+__all__ = ["Reading"]
+
+CHUNK_BYTES: Final = 8 << 20
+
+
+class Reading:
+    """The samples of a range, as an iterator of record batches; see `Session.read`.
+
+    Batches have the columns `position, key, payload, ntp64, stamp_id, arrival, kind, encoding, schema, attachment,
+    source_id, source_eid, source_sn, once, qos`. After the end `next` is the position to go on from.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        key_expr: str,
+        *,
+        start: int | None,
+        end: int | None,
+        time: TimeRange | str | None,
+        limit: int | None,
+        newest_first: bool,
+        by_time: bool,
+        skip_damaged: bool,
+        timeout: float | None,
+    ) -> None:
+        arrow()
+        for name, value in (("start", start), ("end", end), ("limit", limit)):
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
+                raise ValueError(f"{name} is a whole number from 0, not {value!r}")
+        self._session = session
+        self._key_expr = key_expr
+        self._from = start
+        self._to = end
+        self._limit = limit
+        self._newest_first = newest_first
+        self._by_time = by_time
+        self._timeout = TIMEOUT if timeout is None else seconds(timeout)
+        self._fixed = ["by=time"] if by_time else [f"bytes={CHUNK_BYTES}"]
+        if newest_first:
+            self._fixed.append("order=newest")
+        if skip_damaged:
+            self._fixed.append("skip_damaged")
+        if time is not None:
+            asked = TimeRange.parse(time) if isinstance(time, str) else time
+            self._fixed.append(f"time={asked.resolve(session._node.keeper.wall_ns())}")
+        self._batches: deque[pa.RecordBatch] = deque()
+        self.log: str | None = None
+        """The log that is read, known from the first batch on."""
+        self.epoch: str | None = None
+        """The identity of its positions."""
+        self.first: int | None = None
+        """The position of its oldest sample."""
+        self.end: int | None = None
+        """The position behind its newest sample."""
+        self.next: int | None = start
+        """Where to go on: up to here everything has been read; downwards if the newest come first."""
+        self.schema: pa.Schema | None = None
+        """The columns of the batches."""
+        self._call: Call | None = self._ask()
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> pa.RecordBatch:
+        while not self._batches:
+            if not self.fetch():
+                raise StopIteration
+        return self._batches.popleft()
+
+    def read_all(self) -> pa.Table:
+        """Everything that is left, as one table."""
+        batches = list(self)
+        return arrow().Table.from_batches(batches, self.schema)
+
+    def close(self) -> None:
+        """Read no more."""
+        if self._call is not None:
+            self._call.cancel()
+            self._call = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        call = getattr(self, "_call", None)
+        if call is not None:
+            # The garbage collector may come while this thread holds any lock: the answer finds nobody, that is all.
+            self._session._storing.calls.discard(call)
+
+    def fetch(self) -> bool:
+        """Wait for the next answer; False if there is none."""
+        call = self._call
+        if call is None:
+            return False
+        self._call = None
+        call.renew()
+        answer = call.finish()
+        batches = self._decoded(call)
+        self._note(answer, sum(batch.num_rows for batch in batches))
+        self._batches.extend(batches)
+        return True
+
+    def ready(self) -> pa.RecordBatch | None:
+        """The next batch, if it is here."""
+        return self._batches.popleft() if self._batches else None
+
+    # -- answers
+
+    def _ask(self) -> Call:
+        parameters = list(self._fixed)
+        for name, value in (("from", self._from), ("to", self._to), ("limit", self._limit)):
+            if value is not None:
+                parameters.append(f"{name}={value}")
+        call = Call(self._session, "read", self._key_expr, query(";".join(parameters)), timeout=self._timeout)
+        call.known = self.log is not None
+        call.begin()
+        return call
+
+    def _decoded(self, call: Call) -> list[pa.RecordBatch]:
+        """The batches of an answer, out of its pieces."""
+        if call.finals > 1:
+            raise StoreError(f"several logs keep keys of {self._key_expr}; read each by its own key expression")
+        pa = arrow()
+        pieces, call.pieces = call.pieces, []
+        if not pieces:
+            return []
+        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        try:
+            with pa.ipc.open_stream(pa.py_buffer(data)) as stream:
+                self.schema = stream.schema
+                return [batch for batch in stream if batch.num_rows]
+        except pa.ArrowException as error:
+            raise StoreError(f"a store has answered with a broken Arrow stream: {error}") from error
+
+    def _note(self, answer: dict[str, Any], rows: int) -> None:
+        """Find out where the answer leaves us, and ask for what follows."""
+        try:
+            log, epoch, first, following, end = (answer[name] for name in ("log", "epoch", "first", "next", "end"))
+        except KeyError as missing:
+            raise StoreError(f"the answer of a store has no {missing}: {answer}") from None
+        if self.log is None:
+            self.log, self.epoch, self.end = log, epoch, end
+        elif (log, epoch) != (self.log, self.epoch):
+            raise StoreReplaced(log, epoch, self.epoch or "")
+        self.first, self.next = first, following
+        if self._limit is not None:
+            self._limit -= rows
+        if not answer.get("more") or self._limit == 0:
+            return
+        if self._newest_first:
+            stuck = self._to is not None and following >= self._to
+            self._to = following
+        else:
+            # What has come since the first answer belongs to the next reading.
+            self._to = self.end if self._to is None else min(self._to, self.end or 0)
+            stuck = self._from is not None and following <= self._from
+            self._from = following
+        if stuck:
+            raise StoreError(f"a store goes on from position {following} again and again")
+        self._call = self._ask()

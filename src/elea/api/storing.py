@@ -1,0 +1,249 @@
+"""The client side of stores: acknowledged puts and deletions, batches, range reads, cursors.
+
+What it asks of a broker is said in `docs/store.md`. Nothing here needs pyarrow but batches and range reads, which
+import it when they are used.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from elea.api.calling import TIMEOUT, Call, query
+from elea.api.numbering import Numbers
+from elea.api.outlet import into_encoding
+from elea.api.querying import seconds
+from elea.api.receipt import Receipt
+from elea.api.zbytes import IntoZBytes, into_bytes
+from elea.model.encoding import Encoding
+from elea.model.errors import EleaError, InvalidKeyExpr, NotStored, StoreError
+from elea.model.keyexpr import KeyExpr
+from elea.model.qos import Locality
+from elea.model.timestamp import Timestamp as ModelTimestamp
+from elea.wire.zenoh1 import messages as m
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from elea.api.identity import SourceInfo
+    from elea.api.session import Session
+    from elea.api.timestamp import Timestamp
+
+__all__ = ["Durability", "Storing"]
+
+Durability: TypeAlias = Literal["persistent", "transient", "volatile"]
+"""How long a sample outlives its writer: as the disk does, as the broker does, not at all."""
+
+SESSION_ENTITY: Final = 1
+MAX_KNOWN: Final = 4096
+BLOCK: Final = 8
+
+_log = logging.getLogger("elea.api")
+
+
+class Storing:
+    """What a session has to do with stores."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._node = str(session.zid())
+        # Numbers must never come a second time from the same entity. A node with an id of its own choice may have had
+        # it before, so its entities for this purpose are drawn by lot.
+        self._lot = random.SystemRandom() if session._settings.id is not None else None
+        self._known: set[str] = set()
+        self.numbers = self.source(SESSION_ENTITY)
+        self.calls: set[Call] = set()
+        self.closing = threading.Event()
+        self.failed = 0
+        """Samples with a durability, put without `ack`, that no store took."""
+
+    def source(self, entity: int) -> Numbers:
+        """The numbers of an entity of this session."""
+        return Numbers(self._node, self._entity() if self._lot is not None else entity, self._entity)
+
+    def _entity(self) -> int:
+        if self._lot is not None:
+            return self._lot.randrange(1 << 31, 1 << 32)
+        return next(self._session._eids)
+
+    def close(self) -> None:
+        """The session is closed: nobody waits any longer."""
+        self.closing.set()
+        for call in list(self.calls):
+            call.close()
+
+    @staticmethod
+    def wants(durability: str | None, *, ack: bool) -> bool:
+        """Whether a store takes part.
+
+        Raises:
+            ValueError: there is no such durability, or nobody could acknowledge it.
+        """
+        if durability is not None and durability not in ("persistent", "transient", "volatile"):
+            raise ValueError(f"durability {durability!r} is none of persistent, transient, volatile")
+        if durability == "volatile" and ack:
+            raise ValueError("nobody stores what is volatile, so nobody can acknowledge it; put it without ack")
+        return ack or durability in ("persistent", "transient")
+
+    # -- samples
+
+    def put(self, *, ack: bool, numbers: Numbers | None = None, **options: Any) -> Receipt | None:
+        """Put or delete a sample; with `ack` wait for the store. Options as in `prepare`."""
+        numbers = self.numbers if numbers is None else numbers
+        serial, source = numbers.wait()
+        try:
+            call = self.prepare(source, **options)
+            if not ack:
+                self.send_only(call, numbers, serial)
+                return None
+            return self.receipt(call, call.wait())
+        finally:
+            if ack:
+                numbers.release(serial)
+
+    def prepare(
+        self,
+        source: str,
+        *,
+        key: str,
+        payload: IntoZBytes | None,
+        durability: str | None,
+        encoding: Encoding | str | None,
+        attachment: IntoZBytes | None,
+        timestamp: Timestamp | None,
+        source_info: SourceInfo | None,
+        qos: int,
+        destination: Locality | None,
+        timeout: float | None,
+    ) -> Call:
+        """The request for one sample; without a payload it is a deletion."""
+        if "*" in key:
+            raise InvalidKeyExpr(key, "it has wildcards", "a store acknowledges samples of single keys")
+        if source_info is not None:
+            who = source_info.source_id
+            source = f"{who.zid}.{who.eid}.{source_info.source_sn}"
+        parameters = f"kind=del;src={source}" if payload is None else f"src={source}"
+        stamp = self._stamp() if timestamp is None else timestamp.value
+        if stamp is not None:
+            parameters += f";time={stamp.ntp64:x}.{stamp.id}"
+        if durability is not None:
+            parameters += f";durability={durability}"
+        body = query(parameters, None if payload is None else into_bytes(payload), into_encoding(encoding))
+        if attachment is not None:
+            body = m.Query(body.consolidation, body.parameters, None, body.value, into_bytes(attachment))
+        call = Call(
+            self._session,
+            "put",
+            key,
+            body,
+            timeout=TIMEOUT if timeout is None else seconds(timeout),
+            qos=qos | BLOCK,
+            destination=Locality.ANY if destination is None else destination,
+        )
+        call.known = key in self._known
+        return call
+
+    def _stamp(self) -> ModelTimestamp | None:
+        """The timestamp of this node, if it gives samples one at all."""
+        node = self._session._node
+        return None if node.stamper is None else node.clock.tick(node.keeper.wall_ns())
+
+    def receipt(self, call: Call, answer: dict[str, Any]) -> Receipt:
+        """The receipt for one sample."""
+        if not call.known:
+            if len(self._known) >= MAX_KNOWN:
+                self._known.clear()
+            self._known.add(call.name)
+        try:
+            return Receipt(answer["log"], answer["epoch"], answer["position"], 1, int(answer["repeated"]))
+        except KeyError as missing:
+            raise StoreError(f"the answer of a store has no {missing}: {answer}") from None
+
+    def send_only(self, call: Call, numbers: Numbers, serial: int) -> None:
+        """Send a sample whose writer does not wait. It is not tried again, but counted if no store takes it."""
+
+        def done() -> None:
+            numbers.release(serial)
+            self.calls.discard(call)
+            try:
+                problem: object = call.judge()
+            except EleaError as error:
+                problem = error
+            if problem is not None:
+                self.failed += 1
+                if self.failed & (self.failed - 1) == 0:
+                    _log.warning("sample not stored: key=%s problem=%s failed=%d", call.name, problem, self.failed)
+
+        self.calls.add(call)
+        call.send(done)
+
+    # -- batches
+
+    def put_batch(
+        self,
+        batch: pa.RecordBatch | pa.Table | Iterable[tuple[str, IntoZBytes]],
+        key_expr: KeyExpr | str | None,
+        durability: str | None,
+        timeout: float | None,
+    ) -> Receipt:
+        """Store many samples."""
+        from elea.api.batches import pieces_of
+
+        total = Sum()
+        for piece in pieces_of(batch, key_expr):
+            serial, source = self.numbers.wait(piece.rows)
+            try:
+                call = self.prepare_batch(piece.key, piece.data, source, durability, timeout)
+                total.add(piece.rows, call.wait(), call)
+            except EleaError as error:
+                total.note(error)
+                raise
+            finally:
+                self.numbers.release(serial)
+        return total.receipt()
+
+    def prepare_batch(self, key: str, data: bytes, source: str, durability: str | None, timeout: float | None) -> Call:
+        """The request for one piece of a batch."""
+        self.wants(durability, ack=True)
+        parameters = f"src={source}" + (f";durability={durability}" if durability is not None else "")
+        body = query(parameters, data, Encoding("application/vnd.apache.arrow.stream"))
+        return Call(self._session, "batch", key, body, timeout=TIMEOUT if timeout is None else seconds(timeout))
+
+
+class Sum:
+    """The receipts of the pieces of a batch, as one."""
+
+    def __init__(self) -> None:
+        self._first: dict[str, Any] | None = None
+        self._rows = 0
+        self._repeated = 0
+
+    def add(self, rows: int, answer: dict[str, Any], call: Call) -> None:
+        """A piece of `rows` samples was acknowledged."""
+        try:
+            kept = answer["rows"] + answer["repeated"]
+            answer["log"], answer["epoch"], answer["first"]
+        except KeyError as missing:
+            raise StoreError(f"the answer of a store has no {missing}: {answer}") from None
+        if kept != rows:
+            raise NotStored(call.name)
+        if self._first is None:
+            self._first = answer
+        elif (self._first["log"], self._first["epoch"]) != (answer["log"], answer["epoch"]):
+            raise StoreError(f"log {self._first['log']} was replaced by {answer['log']} between two parts of a batch")
+        self._rows += rows
+        self._repeated += answer["repeated"]
+
+    def note(self, error: EleaError) -> None:
+        """Say with an error what had been stored before it."""
+        if self._rows:
+            error.add_note(f"{self._rows} samples of the batch had been acknowledged before")
+
+    def receipt(self) -> Receipt:
+        """All of it."""
+        if self._first is None:
+            raise ValueError("a batch without samples has nothing to acknowledge")
+        return Receipt(self._first["log"], self._first["epoch"], self._first["first"], self._rows, self._repeated)

@@ -1,0 +1,63 @@
+"""Samples that a storage got as a request, on their way to live subscribers: from the broker's own session."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from elea.broker.bundle import Bundle
+from elea.broker.routes import Arrived, Keeping, Route
+from elea.broker.storage.records import pushed_of
+
+if TYPE_CHECKING:
+    from elea.broker.delivery import Mailbox
+    from elea.broker.node import Node
+    from elea.store import Record
+
+__all__ = ["Publishing"]
+
+MAX_ROUTES: Final = 10_000
+
+
+class Publishing:
+    """Used by one thread at a time. `own` are the mailboxes of storages, whose samples do not come back to them."""
+
+    def __init__(self, node: Node, own: set[Mailbox]) -> None:
+        self._node = node
+        self._own = own
+        self._routes: dict[str, Route] = {}
+        self._bundle = Bundle(None)
+
+    def publish(self, records: Sequence[Record], keeper: Keeping) -> None:
+        """Send records to everybody who wants them, but not to `keeper`, who has them."""
+        node = self._node
+        for record in records:
+            if not self.is_wanted(record.key):
+                continue
+            route = self.route(record.key)
+            run = [pushed_of(record)]
+            if route.faces:
+                self._bundle.add(route, run, True, record.arrival_ns)
+            for box in route.boxes:
+                if box not in self._own:
+                    node.round.add(box, Arrived(route.expr, run, True), len(record.payload))
+            for other in route.keepers:
+                if other is not keeper:
+                    other.keep([(record.key, run)], record.arrival_ns)
+        self._bundle.flush()
+        if node.round:
+            node.deliver_soon()
+
+    def is_wanted(self, key: str) -> bool:
+        """Whether there is anybody for samples on a key but one storage."""
+        route = self.route(key)
+        return bool(route.faces or len(route.keepers) > 1 or any(box not in self._own for box in route.boxes))
+
+    def route(self, key: str) -> Route:
+        """Where samples on a key go."""
+        route = self._routes.get(key)
+        if route is None or route.generation != self._node.generation:
+            if len(self._routes) >= MAX_ROUTES:
+                self._routes.clear()
+            route = self._routes[key] = self._node.route(self._node.own, key)
+        return route

@@ -1,0 +1,197 @@
+"""What clients ask of a store by name: `@store/put`, `batch`, `read`, `cursor`. Parameters are in docs/store.md."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from elea.broker.storage.answering import order_of
+from elea.model import keyexpr
+from elea.model.errors import InvalidSelector, StoreError
+from elea.model.node_id import NodeId
+from elea.model.timerange import TimeRange
+from elea.model.timestamp import HlcUpdate, Timestamp
+from elea.store import DEL, PUT, Range, Record
+from elea.wire.zenoh1 import messages as m
+
+if TYPE_CHECKING:
+    from elea.broker.node import Node
+    from elea.broker.storage.asking import Asking
+    from elea.broker.storage.storage import Storage
+
+__all__ = ["PIECE_BYTES", "Source", "answer_cursor", "answer_read", "put_record", "source_of", "subject_of"]
+
+PIECE_BYTES: Final = 1 << 18
+"""Octets of one reply of a range read. It is made when the outbox is half empty and fits in the other half: a full one
+would be taken for a reader that is stuck."""
+
+Source = tuple[bytes, int, int]
+"""Node, entity and number of a sample."""
+
+
+def subject_of(key: str) -> str:
+    """The key expression behind `@store/<verb>/`."""
+    return key.split("/", 2)[2]
+
+
+def source_of(text: str) -> Source:
+    """The parameter `src`: by it a retry is known."""
+    try:
+        id, entity, number = text.split(".")
+        return _node_id(id), int(entity), int(number)
+    except ValueError as error:
+        raise InvalidSelector(f"src={text}", "src is <node id>.<entity>.<number>") from error
+
+
+@lru_cache(maxsize=1024)
+def _node_id(text: str) -> bytes:
+    return NodeId.parse(text.lower()).data
+
+
+def put_record(node: Node, asking: Asking) -> Record:
+    """The sample that a put request asks to store; stamped if it has no time."""
+    now_ns = node.keeper.wall_ns()
+    fields = asking.fields()
+    kind = fields.get("kind", "put")
+    if kind not in ("put", "del"):
+        raise InvalidSelector(str(asking.parameters), f"kind is {kind!r}, neither put nor del")
+    value = asking.body.value
+    ntp64, stamp_id = _stamp(node, fields.get("time"), now_ns)
+    return Record(
+        subject_of(asking.key),
+        b"" if value is None or kind == "del" else value.payload,
+        ntp64,
+        stamp_id,
+        now_ns,
+        DEL if kind == "del" else PUT,
+        0 if value is None else value.encoding.id,
+        None if value is None else value.encoding.schema,
+        asking.body.attachment,
+        *source_of(fields.get("src", "")),
+        True,
+        asking.qos,
+    )
+
+
+def _stamp(node: Node, text: str | None, now_ns: int) -> tuple[int, bytes]:
+    if text is not None:
+        time, _, id = text.partition(".")
+        try:
+            stamp = Timestamp(int(time, 16), NodeId.parse(id.lower()))
+        except ValueError as error:
+            raise InvalidSelector(f"time={text}", "time is <ntp64 in hex>.<node id>") from error
+        if node.clock.update(stamp, now_ns) is HlcUpdate.ACCEPTED:
+            return stamp.ntp64, stamp.id.data
+    return node.clock.reserve(now_ns, 1), node.node_id
+
+
+# -- reading ----------------------------------------------------------------------------------------------------------
+
+
+def answer_read(asking: Asking, storage: Storage, now_ns: int) -> None:
+    """Stream a range as Arrow IPC, then say where it ended.
+
+    Raises:
+        InvalidSelector: a parameter makes no sense.
+        StoreTrimmed, StoreCorrupt: it cannot be read as asked.
+        Gone: nobody waits any more.
+    """
+    wanted, rows = _range(asking, storage, now_ns)
+    storage.wait_settled()
+    log = storage.log
+    end = log.end if wanted.end is None else min(wanted.end, log.end)
+    start = log.first if wanted.start is None else wanted.start
+    wanted = Range(
+        wanted.keys, wanted.start, end, wanted.time, wanted.limit, wanted.newest_first, wanted.by_time,
+        wanted.skip_damaged,
+    )  # fmt: skip
+    following = max(end, min(start, log.end))
+    budget = None if wanted.by_time else asking.number("bytes")
+    more = False
+    if wanted.limit is None and rows is None and budget is None:
+        for piece in log.read_ipc(wanted):
+            _send(asking, piece)
+    else:
+        following, more = _send_batches(asking, storage, wanted, rows, budget, following)
+    facts = {"log": storage.name, "epoch": log.epoch, "first": log.first, "next": following, "end": log.end}
+    if budget is not None:
+        facts["more"] = more
+    asking.reply_json(facts)
+
+
+def _range(asking: Asking, storage: Storage, now_ns: int) -> tuple[Range, int | None]:
+    parameters = asking.parameters
+    subject = subject_of(asking.key)
+    time = parameters.get("time")
+    by = parameters.get("by")
+    if by not in (None, "time", "position"):
+        raise InvalidSelector(str(parameters), f"by is {by!r}, neither time nor position")
+    wanted = Range(
+        # Without keys to look for, blocks go out as they lie on disk.
+        None if keyexpr.includes(subject, storage.key_expr) else subject,
+        asking.number("from"),
+        asking.number("to"),
+        None if time is None else TimeRange.parse(time).resolve(now_ns),
+        asking.number("limit"),
+        order_of(asking, "order"),
+        by == "time",
+        "skip_damaged" in parameters,
+    )
+    return wanted, asking.number("rows") or None
+
+
+def _send_batches(
+    asking: Asking, storage: Storage, wanted: Range, rows: int | None, budget: int | None, following: int
+) -> tuple[int, bool]:
+    """The same in batches of at most `rows`; where a reader goes on, and whether `budget` octets were not enough."""
+    import pyarrow.compute as pc
+
+    from elea.store import SCHEMA
+    from elea.store.log import END_OF_STREAM
+
+    _send(asking, SCHEMA.serialize().to_pybytes())
+    sent, octets, last, low, more = 0, 0, -1, 0, False
+    for batch in storage.log.read_arrow(wanted):
+        if budget is not None and octets >= budget:
+            more = True
+            break
+        step = rows or batch.num_rows
+        for at in range(0, batch.num_rows, step):
+            piece = batch.slice(at, step).serialize().to_pybytes()
+            _send(asking, piece)
+            octets += len(piece)
+        sent += batch.num_rows
+        bounds = pc.min_max(batch.column("position"))
+        low, last = bounds["min"].as_py(), max(last, bounds["max"].as_py())
+    _send(asking, END_OF_STREAM)
+    cut = wanted.limit is not None and sent >= wanted.limit and not wanted.newest_first and not wanted.by_time
+    if more:
+        return (low if wanted.newest_first else last + 1), True
+    return (last + 1 if cut and last >= 0 else following), False
+
+
+def _send(asking: Asking, data: bytes) -> None:
+    for at in range(0, len(data), PIECE_BYTES):
+        piece = data if len(data) <= PIECE_BYTES else data[at : at + PIECE_BYTES]
+        asking.reply(asking.key, m.Put(piece), len(piece))
+
+
+# -- cursors ----------------------------------------------------------------------------------------------------------
+
+
+def answer_cursor(asking: Asking, storage: Storage) -> None:
+    """Tell, move or drop a cursor."""
+    name = asking.parameters.get("name")
+    if not name:
+        raise InvalidSelector(str(asking.parameters), "name is missing")
+    log = storage.log
+    position = asking.number("move")
+    try:
+        if position is not None:
+            log.move_cursor(name, position)
+        elif "drop" in asking.parameters:
+            log.drop_cursor(name)
+    except ValueError as error:
+        raise StoreError(str(error)) from error
+    facts = {"log": storage.name, "epoch": log.epoch, "first": log.first, "end": log.end}
+    asking.reply_json({**facts, "position": log.cursor(name)})

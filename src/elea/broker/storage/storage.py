@@ -1,0 +1,225 @@
+"""One storage: its log, the thread that commits to it, and the samples that arrive on their own.
+
+Samples come from the threads that read links, as fast as they like; the disk takes them as fast as it can. Between the
+two is the committer's bounded queue. When it is full, samples that were sent with BLOCK wait a bounded time, which
+holds up their link and so their publisher; the others, and those that waited in vain, are counted as not kept, by
+reason, and logged. Nothing else of the node waits for the disk.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final, Protocol, cast
+
+from elea.broker.relay import STAMPED, Stamper, stamped
+from elea.broker.storage.records import records_of_run
+from elea.broker.storage.wild import Wild
+from elea.io.timers import monotonic
+from elea.model import keyexpr
+from elea.model.errors import Congested, StoreError
+from elea.store import Committer, Log, Outcome, Receipt, Record, Retention, Sync, memory_log, open_log
+
+if TYPE_CHECKING:
+    from elea.broker.node import Node
+    from elea.broker.routes import Arrived
+    from elea.broker.storage.settings import StorageSettings
+    from elea.wire.zenoh1.samples import Pushed
+
+__all__ = ["Storage", "Waiting"]
+
+_log: Final = logging.getLogger("elea.broker")
+
+BLOCK: Final = 8
+
+BLOCKED_SECONDS: Final = 5.0
+"""How long samples sent with BLOCK wait for the disk: as long as for a neighbour, before it is given up."""
+
+SETTLE_SECONDS: Final = 10.0
+"""How long a query waits for samples that came before it to be on disk; then it sees what is there."""
+
+
+class Waiting(Protocol):
+    """Who wants to know what became of records."""
+
+    def settled(self, outcome: Outcome) -> None:
+        """Told by the commit thread, once; must be quick."""
+        ...
+
+
+class Storage:
+    """A log and everything that writes to it."""
+
+    def __init__(self, node: Node, settings: StorageSettings) -> None:
+        self.settings = settings
+        self.name = settings.name
+        self.key_expr = settings.key_expr
+        self.log = _open(settings)
+        self.kept = 0
+        self.not_kept: Counter[str] = Counter()
+        self.on_group: Callable[[], None] = lambda: None
+        """Told when outcomes of a group have been handed out."""
+        self._node = node
+        self._stamper = Stamper(node.clock)
+        self._wild = Wild()
+        self._submitted = 0
+        self._settled = 0
+        self._turn = threading.Condition()
+        self._committer: Committer[Waiting | int] = Committer(cast(Log, _Guarded(self.log)), self._deliver)
+        self._thread = threading.Thread(target=self._committer.run, name=f"elea-commit-{self.name}", daemon=True)
+        self._thread.start()
+
+    @property
+    def groups(self) -> int:
+        """Commits so far."""
+        return self._committer.groups
+
+    @property
+    def retention(self) -> Retention | None:
+        """How much is kept; None is everything."""
+        wanted = self.settings
+        if wanted.max_age is None and wanted.max_bytes is None and wanted.max_samples is None:
+            return None
+        age = None if wanted.max_age is None else int(wanted.max_age * 1e9)
+        return Retention(age_ns=age, octets=wanted.max_bytes, samples=wanted.max_samples)
+
+    def has(self, key: str) -> bool:
+        """Whether all keys of an expression belong to it."""
+        return keyexpr.includes(self.key_expr, key)
+
+    # -- samples that arrive on their own -----------------------------------------------------------------------------
+
+    def keep(self, pieces: Sequence[tuple[str, Sequence[Pushed]]], arrival_ns: int) -> None:
+        """Take runs of samples in the order they came (`Keeping`)."""
+        records: list[Record] = []
+        blocking = False
+        for key, run in pieces:
+            blocking = blocking or bool(run[0][3] & BLOCK)
+            if not all(meta is not None and meta[0] & STAMPED for _, _, _, _, meta, _ in run):
+                run = stamped(run, self._stamper, arrival_ns)
+            found = records_of_run(key, run, arrival_ns)
+            if "*" not in key:
+                records += self._wild.applied(found)
+                continue
+            self._keep(records, blocking)
+            records = []
+            for record in found:
+                self._keep(self.resolved(record), blocking)
+        self._keep(records, blocking)
+
+    def arrived(self, arrived: Arrived) -> None:
+        """The same for samples of this process, which come through a mailbox."""
+        self.keep([(str(arrived.key), arrived.run)], self._node.keeper.wall_ns())
+
+    def resolved(self, record: Record) -> list[Record]:
+        """What to store for a record: one on an expression is one for each of its keys that has a value.
+
+        Spec: zenoh-1 section 20. Such an update is remembered for samples that are older than it and come later.
+        """
+        if "*" not in record.key:
+            return self._wild.applied([record])
+        self.wait_settled()  # for the keys of samples that came before
+        update = record._replace(once=False)  # its number stands for many samples
+        self._wild.remember(update)
+        return [update._replace(key=key) for key in self.log.live_keys(record.key)]
+
+    def _keep(self, records: list[Record], blocking: bool) -> None:
+        if not records:
+            return
+        try:
+            self.submit(records, len(records), wait=BLOCKED_SECONDS if blocking else 0.0)
+        except (Congested, StoreError) as error:
+            self._lost(len(records), _reason(error), error)
+
+    def _lost(self, count: int, reason: str, error: Exception) -> None:
+        before = self.not_kept[reason]
+        self.not_kept[reason] += count
+        if (before + count).bit_length() > before.bit_length():  # said the 1st, 2nd, 4th … time
+            _log.error("samples not kept: storage=%s not_kept=%d problem=%s", self.name, before + count, error)
+
+    # -- committing ---------------------------------------------------------------------------------------------------
+
+    def submit(self, records: list[Record], token: Waiting | int, *, wait: float) -> None:
+        """Queue records for the disk; `token` is told what became of them, a number only counts.
+
+        Raises:
+            Congested: too much was waiting for the disk all the time.
+            StoreReadOnly: the storage is being closed.
+        """
+        until = monotonic() + wait
+        with self._turn:
+            while True:
+                try:
+                    self._committer.submit(records, token)
+                    self._submitted += 1
+                    return
+                except Congested:
+                    left = until - monotonic()
+                    if left <= 0:
+                        raise
+                self._turn.wait(left)
+
+    def is_settled(self) -> bool:
+        """Whether nothing waits for the disk."""
+        return self._settled == self._submitted
+
+    def wait_settled(self, timeout: float = SETTLE_SECONDS) -> bool:
+        """Wait until everything that came before this call is on disk, or was refused by it."""
+        until = monotonic() + timeout
+        with self._turn:
+            wanted = self._submitted
+            while self._settled < wanted:
+                left = until - monotonic()
+                if left <= 0:
+                    return False
+                self._turn.wait(left)
+        return True
+
+    def _deliver(self, group: list[tuple[Waiting | int, Outcome]]) -> None:
+        for token, outcome in group:
+            if not isinstance(token, int):
+                token.settled(outcome)
+                if isinstance(outcome, Receipt):
+                    self.kept += outcome.rows
+            elif isinstance(outcome, Receipt):
+                self.kept += outcome.rows
+            else:
+                self._lost(token, _reason(outcome), outcome)
+        with self._turn:
+            self._settled += len(group)
+            self._turn.notify_all()
+        self.on_group()
+
+    def close(self) -> None:
+        """Commit what has come, write the index down, and let others have the directory."""
+        self._committer.close()
+        self._thread.join()
+        self.log.close()
+
+
+class _Guarded:
+    """A log whose every failure is one that the committer knows: its thread must not die of a fault in it."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+
+    def append(self, records: Sequence[Record]) -> Receipt:
+        try:
+            return self._log.append(records)
+        except StoreError:
+            raise
+        except Exception as error:
+            _log.exception("commit failed")
+            raise StoreError(f"internal error: {error!r}") from error
+
+
+def _open(settings: StorageSettings) -> Log:
+    if settings.directory is None:
+        return memory_log()
+    return open_log(settings.directory, sync=Sync.RELAXED if settings.relaxed else Sync.DURABLE)
+
+
+def _reason(error: Exception) -> str:
+    return {"Congested": "slow", "StoreFull": "full", "StoreReadOnly": "read-only"}.get(type(error).__name__, "refused")
