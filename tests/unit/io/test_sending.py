@@ -269,7 +269,7 @@ def test_message_that_must_not_be_dropped_ends_a_stalled_link() -> None:
     with pytest.raises(LinkStalled) as caught:
         repeat(lambda: put(outbox, bytes(500)))
 
-    assert 0.05 <= time.monotonic() - start < 1
+    assert 0.05 <= time.monotonic() - start < PATIENCE
     assert caught.value.reason == REASON_UNRESPONSIVE
     assert valve.closed
     assert until(lambda: broken)
@@ -282,10 +282,15 @@ def test_message_that_must_not_be_dropped_ends_a_stalled_link() -> None:
 
 def test_message_that_must_not_be_dropped_waits_for_room(valve: Valve, outbox: Outbox) -> None:
     outbox._wait_before_close = PATIENCE
-    threading.Timer(0.02, valve.open).start()
 
+    def open_when_somebody_waits() -> None:
+        until(lambda: outbox.waited)
+        valve.open()
+
+    opener = in_thread(open_when_somebody_waits)
     for _ in range(50):
         assert put(outbox, bytes(500))
+    opener.join()
 
     assert outbox.flush(PATIENCE)
     assert outbox.waited >= 1
@@ -299,7 +304,7 @@ def test_offer_never_waits(valve: Valve, outbox: Outbox) -> None:
     start = time.monotonic()
     assert not outbox.offer(5, (b"x", b""), 1, True)
     assert not outbox.offer(5, (b"x", b""), 1, False)
-    assert time.monotonic() - start < 0.02
+    assert time.monotonic() - start < 1.0  # waiting would take 5 s
     assert (outbox.losses.counts, outbox.waited) == ({"full": 1, "closed": 0, "refused": 2}, 0)
     assert outbox.offer(4, (b"other conduit", b""), 13, True)
 
@@ -348,7 +353,7 @@ def test_close_wakes_callers_that_wait(valve: Valve, outbox: Outbox) -> None:
     for thread in threads:
         thread.join(PATIENCE)
 
-    assert time.monotonic() - start < 0.1
+    assert time.monotonic() - start < 1.0
     assert [error.reason for error in ended] == [3, 3, 3]
     assert outbox.losses.counts["closed"] >= 10
 
