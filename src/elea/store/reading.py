@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from elea.model import keyexpr
 from elea.model.errors import StoreCorrupt, StoreTrimmed
-from elea.model.limits import STORE_CACHED_BLOCKS
+from elea.model.limits import STORE_BLOCK_BYTES, STORE_CACHED_BLOCKS
 from elea.model.pattern import Pattern, PatternKind
 from elea.model.timerange import TimeRange
 from elea.model.timestamp import ntp64_from_ns
@@ -162,16 +162,17 @@ class Reader:
     def joined(self, wanted: Range, view: View | None = None) -> Iterator[pa.RecordBatch]:
         """The same, with small batches joined: a block of a single put costs as much as one of a thousand."""
         small: list[pa.RecordBatch] = []
-        rows = 0
+        rows = octets = 0
         for batch in self.batches(wanted, view):
             if batch.num_rows >= _SMALL and not small:
                 yield batch
                 continue
             small.append(batch)
             rows += batch.num_rows
-            if rows >= _AT_ONCE:
+            octets += batch.nbytes
+            if rows >= _AT_ONCE or octets >= STORE_BLOCK_BYTES:
                 yield pa.concat_batches(small)
-                small, rows = [], 0
+                small, rows, octets = [], 0, 0
         if small:
             yield pa.concat_batches(small) if len(small) > 1 else small[0]
 

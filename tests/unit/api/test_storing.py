@@ -428,6 +428,16 @@ def test_an_error_says_how_much_was_stored(
     assert caught.value.__notes__ == ["4 samples of the batch had been acknowledged before"]
 
 
+def test_rows_that_no_store_took_are_missed(ends: tuple[elea.Session, elea.Session]) -> None:
+    router, session = ends
+    answer = '{"log": "fake", "epoch": "e", "first": 0, "rows": 1, "repeated": 1}'
+    Scripted(router, lambda query: query.reply(query.key_expr, answer, encoding="application/json"))
+
+    assert session.put_batch([("home/1", "a"), ("home/2", "b")]).repeated == 1
+    with pytest.raises(NotStored):
+        session.put_batch([("home/1", "a"), ("home/2", "b"), ("home/3", "c")])
+
+
 @pytest.mark.parametrize(
     ("keys", "wanted"),
     [
@@ -488,6 +498,22 @@ def test_ranges(
     monkeypatch.setattr(reading, "CHUNK_BYTES", chunk)
 
     assert [row["position"] for row in rows(filled, **options)] == wanted
+
+
+@pytest.mark.parametrize("newest_first", [False, True])
+def test_a_range_comes_in_answers_of_bounded_size(session: elea.Session, newest_first: bool) -> None:
+    for number in range(24):
+        session.put(f"home/{number}", bytes(1 << 20), ack=True)
+
+    reader = session.read("home/**", newest_first=newest_first)
+    answers = []
+    while reader.fetch():
+        answers.append([at for batch in iter(reader.ready, None) for at in batch.column("position").to_pylist()])
+
+    positions = [position for answer in answers for position in answer]
+    assert positions == sorted(range(24), reverse=newest_first)
+    assert len(answers) > 1
+    assert max(map(len, answers)) <= 16  # an answer of 8 MB, and what the store hands out together
 
 
 def test_some_keys_only(filled: elea.Session, monkeypatch: pytest.MonkeyPatch) -> None:

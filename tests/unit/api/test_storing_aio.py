@@ -78,6 +78,7 @@ async def test_every_verb(router: elea.Session, session: aio.Session) -> None:
         gone = await publisher.delete(ack=True, attachment="x")
     batch = await session.put_batch([("home/3", "c"), ("home/4", "d")], durability=None)
 
+    assert not session._inner._storing.numbers._open
     assert deleted is not None
     assert put is not None
     assert gone is not None
