@@ -288,7 +288,8 @@ MAILBOX: Final = 100_000
 """Items that wait for one handler; what comes on top is dropped and counted."""
 
 MAILBOX_BYTES: Final = 1 << 25
-"""Octets that wait for one handler, in samples, queries and replies. What comes on top is dropped and counted.
+"""Octets that wait for one handler, in samples, queries and replies. What comes on top is dropped and counted, unless
+it must not be: then its link is held up while the handler takes something (`Mailbox.wait_for_room`).
 
 An item is taken while less than this waits, so one message may stand above the bound; what carries no payload, such as
 the end of a query, is always taken.
