@@ -48,8 +48,8 @@ def configuration(zenoh: Any, args: argparse.Namespace) -> Any:
 
 
 def say(*words: object) -> None:
-    """Print at once, also into a pipe."""
-    print(*words, flush=True)
+    """Print at once, also into a pipe; in one piece, since callbacks print too."""
+    print(" ".join(map(str, words)) + "\n", end="", flush=True)
 
 
 def numbers(count: int) -> Any:

@@ -10,7 +10,7 @@ import json
 import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TextIO
 
 from elea.cli.style import Style
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from elea.api.sample import Sample
     from elea.model.encoding import Encoding
 
-__all__ = ["Output", "payload_form", "safe", "sample_form", "size_text", "value_text"]
+__all__ = ["Output", "payload_form", "safe", "sample_form", "say", "size_text", "value_text"]
 
 VALUE_WIDTH: Final = 200
 """Characters of a value shown on a line; `--json` and `--raw` print all of it."""
@@ -131,6 +131,13 @@ def clock_text(now: datetime | None = None) -> str:
     return f"{moment:%H:%M:%S}.{moment.microsecond // 1000:03}"
 
 
+def say(line: str, stream: TextIO | None = None) -> None:
+    """Print a line at once and whole: `print` writes the end of a line apart, and samples come from several threads."""
+    out = sys.stdout if stream is None else stream
+    out.write(line + "\n")
+    out.flush()
+
+
 class Output:
     """Where a verb prints: `event` and `form` as JSON, `line` for people; each does nothing in the other's mode."""
 
@@ -143,17 +150,17 @@ class Output:
     def form(self, form: Mapping[str, object]) -> None:
         """One JSON object."""
         if self.json:
-            print(json.dumps(form), flush=True)
+            say(json.dumps(form))
 
     def line(self, text: str) -> None:
         """One line for people."""
         if not self.json:
-            print(text, flush=True)
+            say(text)
 
     def note(self, text: str) -> None:
         """A remark on what goes on, which is no result: on the error stream, and not with `--json`."""
         if not self.json:
-            print(self.errors.paint(text, "dim"), file=sys.stderr, flush=True)
+            say(self.errors.paint(text, "dim"), sys.stderr)
 
     def progress(self, text: str) -> None:
         """The line that is written over and over on a terminal; an empty text wipes it."""

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from elea.cli.output import Output
+from elea.cli.output import Output, say
 from elea.cli.showing import Showing
 from elea.cli.style import CliError
 
@@ -46,11 +46,11 @@ class _OnErrors(Output):
 
     def form(self, form: Mapping[str, object]) -> None:
         if self.json:
-            print(json.dumps(form), file=sys.stderr, flush=True)
+            say(json.dumps(form), sys.stderr)
 
     def line(self, text: str) -> None:
         if not self.json:
-            print(text, file=sys.stderr, flush=True)
+            say(text, sys.stderr)
 
 
 class _OwnTrace(Showing):

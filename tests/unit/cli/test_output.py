@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
+import threading
 from io import StringIO
 
 import pytest
 
-from elea.cli.output import Output, safe, value_text
+from elea.cli.output import Output, safe, say, value_text
 from elea.cli.ping import histogram, quantile
 
 
@@ -42,3 +43,18 @@ def test_histogram_counts_everything_once() -> None:
     assert histogram([5, 5]) == [(5, 5, 2)]
     assert sum(count for _, _, count in histogram(list(range(1, 1000)))) == 999
     assert (quantile([7], 0.99), quantile([1, 2, 3, 4], 0.5)) == (7, 2)
+
+
+def test_lines_of_several_threads_stay_whole(capfd: pytest.CaptureFixture[str]) -> None:
+    def speak(name: str) -> None:
+        for number in range(300):
+            say(f"{name} {number}")
+
+    threads = [threading.Thread(target=speak, args=(name,)) for name in "abcd"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    lines = capfd.readouterr().out.splitlines()
+    assert sorted(lines) == sorted(f"{name} {number}" for name in "abcd" for number in range(300))
