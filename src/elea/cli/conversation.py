@@ -1,6 +1,6 @@
 """What two nodes say to each other over one stream, message by message, as somebody between them sees it.
 
-Follows the handshake into compression and low latency (`elea.cli.framing`), puts fragments together, and names keys
+Follows the handshake into compression and low latency (`elea.wire.framing`), puts fragments together, and names keys
 by what was declared. It knows neither sockets nor how messages are shown.
 """
 
@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from elea.cli.framing import Direction, EarlyDirection, Framed, Handshake, Zenoh1Direction
 from elea.model.errors import DecodeError, EncodeError
 from elea.model.limits import CLI_UNIT_BYTES, MAX_BATCH
 from elea.wire.dialect import Dialect, Json
+from elea.wire.framing import Direction, EarlyDirection, Framed, Handshake, Zenoh1Direction
 
 __all__ = ["Conversation", "Seen"]
 

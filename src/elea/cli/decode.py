@@ -19,8 +19,8 @@ from elea.cli.style import CliError, Style, print_error
 from elea.model.errors import DecodeError
 
 if TYPE_CHECKING:
-    from elea.cli.traffic import Ports
     from elea.wire.dialect import Dialect, Json
+    from elea.wire.traffic import Ports
 
 __all__ = ["add_arguments", "run"]
 
@@ -139,7 +139,7 @@ def _items(args: argparse.Namespace, dialect: Dialect, unit: str) -> Iterator[It
 
 
 def _captured_items(source: inputs.Input, dialect: Dialect, ports: list[int]) -> Iterator[Item]:
-    from elea.cli.traffic import Traffic
+    from elea.wire.traffic import Traffic
 
     traffic = Traffic(dialect, _ports(ports))
     number = 0
@@ -153,7 +153,7 @@ def _captured_items(source: inputs.Input, dialect: Dialect, ports: list[int]) ->
 
 
 def _ports(ports: list[int]) -> Ports:
-    from elea.cli.traffic import Ports
+    from elea.wire.traffic import Ports
 
     return Ports(frozenset(ports) - {0}, every=0 in ports)
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from elea.cli.traffic import Traffic
 from elea.wire import dialect_named
+from elea.wire.traffic import Traffic
 from tests.unit.cli.conftest import Elea
 
 RECORDED = Path(__file__).parent / "recorded"

@@ -1,0 +1,106 @@
+"""What a task does: fetch a range of a log straight from its broker as Arrow, and make rows of it.
+
+While Spark takes the batches of one answer, the next one is on its way (`elea.api.reading`). Nothing here has a state:
+a task that is tried again fetches the same rows.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql.datasource import InputPartition
+
+from elea.model.errors import DataLost, StoreCorrupt, StoreReplaced, StoreTrimmed
+from elea.model.qos import SampleKind
+from elea.model.timerange import TimeBound, TimeExpr, TimeRange
+from elea.spark.connecting import answered, session_of
+from elea.spark.options import ReadOptions
+from elea.spark.planning import Piece
+from elea.spark.schema import Rows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["LogPartition", "fetch"]
+
+_log: Final = logging.getLogger("elea.spark")
+
+
+@dataclass
+class LogPartition(InputPartition):
+    """A range of one log, and who to ask for it."""
+
+    piece: Piece
+    key_expr: str
+    keys: tuple[str, ...] | None
+
+
+def fetch(partition: LogPartition, options: ReadOptions, rows: Rows, *, strict: bool) -> Iterator[pa.RecordBatch]:
+    """The rows of a range, in batches of up to some megabytes.
+
+    Raises:
+        DataLost: they cannot be had any more, and `strict`.
+    """
+    piece = partition.piece
+    start = piece.start
+    while start < piece.end:
+        try:
+            for batch, following in _batches(partition, options, start, strict=strict):
+                yield rows.rows_of(batch, piece.log)
+                start = following
+            return
+        except StoreTrimmed as error:
+            if strict:
+                what = f"retention has removed positions {start} to {error.first - 1} before they were read"
+                raise DataLost(piece.log, "trimmed", what, first=start, last=error.first - 1) from error
+            _log.warning("samples lost: log=%s first=%d last=%d reason=trimmed", piece.log, start, error.first - 1)
+            start = error.first
+
+
+def _batches(
+    partition: LogPartition, options: ReadOptions, start: int, *, strict: bool
+) -> Iterator[tuple[pa.RecordBatch, int]]:
+    """Batches, each with the position behind it."""
+    piece = partition.piece
+    reading = session_of(options).read(
+        partition.key_expr,
+        start=start,
+        end=piece.end,
+        time=time_range(options),
+        skip_damaged=not strict,
+        timeout=options.request_timeout_ms / 1000,
+        log=piece.log,
+        keys=partition.keys,
+        kind=None if options.kind is None else SampleKind[options.kind.upper()],
+    )
+    with reading:
+        while True:
+            try:
+                with answered(options):
+                    if not reading.fetch():
+                        return
+            except StoreCorrupt as error:
+                what = f"positions {error.position} to {error.last} are damaged ({error})"
+                raise DataLost(piece.log, "damaged", what, first=error.position, last=error.last) from error
+            except StoreReplaced as error:
+                raise DataLost(piece.log, "replaced", str(error)) from error
+            if reading.epoch != piece.epoch:
+                # Nothing of the answer has been given to anybody.
+                what = f"it was replaced: the epoch is {reading.epoch} and was {piece.epoch} when the batch was planned"
+                raise DataLost(piece.log, "replaced", what)
+            while (batch := reading.ready()) is not None:
+                yield batch, batch.column("position")[batch.num_rows - 1].as_py() + 1
+
+
+def time_range(options: ReadOptions) -> TimeRange | None:
+    """The times of a batch read; the end is not included."""
+    low, high = options.starting_timestamp, options.ending_timestamp
+    if low is None and high is None:
+        return None
+    return TimeRange(
+        None if low is None else TimeBound(TimeExpr(low)),
+        None if high is None else TimeBound(TimeExpr(high), inclusive=False),
+    )

@@ -1,0 +1,136 @@
+"""The logs that a query reads, seen from the driver: which there are, how far they go, cursors, positions of times."""
+
+from __future__ import annotations
+
+import json
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from elea.model import keyexpr
+from elea.model.errors import NoLog, NotStored, StoreError
+from elea.model.qos import ConsolidationMode, QueryTarget
+from elea.model.timerange import TimeBound, TimeExpr, TimeRange
+from elea.spark.connecting import answered, session_of, where
+from elea.spark.offsets import Head
+
+if TYPE_CHECKING:
+    from elea.api.session import Session
+    from elea.spark.options import ReadOptions
+
+__all__ = ["Kept", "Logs"]
+
+_log: Final = logging.getLogger("elea.spark")
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A log that keeps keys of the query."""
+
+    log: str
+    key_expr: str
+    keys: tuple[str, ...] | None
+    """The key expressions to look for; None if it keeps nothing else."""
+
+
+class Logs:
+    """What brokers keep of the key expressions of a query."""
+
+    def __init__(self, options: ReadOptions) -> None:
+        self._options = options
+        self._timeout = options.request_timeout_ms / 1000
+        self._session: Session = session_of(options)
+        self.kept: dict[str, Kept] = {}
+        self.find()
+        if not self.kept:
+            raise NoLog(",".join(options.key_exprs), where(options))
+
+    def find(self) -> None:
+        """Ask all brokers what they keep.
+
+        Raises:
+            StoreError: two logs have one name.
+        """
+        found: dict[str, Kept] = {}
+        epochs: dict[str, str] = {}
+        for facts in self._told():
+            name, expr, epoch = facts["name"], facts["key_expr"], facts["epoch"]
+            wanted = self._options.key_exprs
+            if not any(keyexpr.intersects(expr, one) for one in wanted):
+                continue
+            if epochs.setdefault(name, epoch) != epoch:
+                raise StoreError(
+                    f"two logs called {name} keep keys of {','.join(wanted)}, of epochs {epoch} and {epochs[name]}; "
+                    "give the storages of your brokers names of their own, or connect to one broker"
+                )
+            is_all = any(keyexpr.includes(one, expr) for one in wanted)
+            found[name] = Kept(name, expr, None if is_all else wanted)
+        self.kept = dict(sorted(found.items()))
+
+    def _told(self) -> list[dict[str, Any]]:
+        replies = self._session.get(
+            "@store/info/**", target=QueryTarget.ALL, consolidation=ConsolidationMode.NONE, timeout=self._timeout
+        )
+        found = []
+        for reply in replies:
+            if reply.ok is not None:
+                facts = json.loads(reply.ok.payload.to_bytes())
+                # The log for keys of no storage matches everything and is empty as a rule.
+                if facts["name"] != "default" or facts["end"]:
+                    found.append(facts)
+        return found
+
+    def close(self) -> None:
+        """Nothing is held open but the session of the process."""
+
+    # -- heads and cursors
+
+    def heads(self) -> dict[str, Head]:
+        """How far each log goes now; those that nobody offers any more are missing."""
+        found = {}
+        for log in self.kept:
+            try:
+                with answered(self._options):
+                    facts = self._cursor(log).facts()
+            except NotStored:
+                continue
+            damaged = tuple((first, last) for first, last in facts.get("damaged", ()))
+            found[log] = Head(log, facts["epoch"], facts["first"], facts["end"], damaged)
+        return found
+
+    def hold(self, log: str, position: int) -> None:
+        """Put the cursor of this query there: retention does not pass it."""
+        try:
+            with answered(self._options):
+                self._cursor(log).move(position)
+        except NotStored as error:
+            _log.warning("cursor not moved: log=%s position=%d problem=%s", log, position, error)
+
+    def _cursor(self, log: str) -> Any:
+        from elea.api.cursor import Cursor
+
+        kept = self.kept[log]
+        return Cursor(self._session, kept.key_expr, self._options.cursor, self._timeout, log=log)
+
+    # -- positions
+
+    def position_at(self, log: str, time_ns: int) -> int:
+        """The first position with a timestamp not before a time; the end if there is none."""
+        kept = self.kept[log]
+        since = TimeRange(TimeBound(TimeExpr(time_ns)))
+        reading = self._session.read(
+            kept.key_expr, time=since, limit=1, timeout=self._timeout, log=log, keys=kept.keys, skip_damaged=True
+        )
+        with answered(self._options):
+            for batch in reading:
+                return int(batch.column("position")[0].as_py())
+        return reading.end or 0
+
+    def measure(self, log: str, start: int, end: int, octets: int) -> int:
+        """The position up to which about so many octets lie on disk."""
+        from elea.api.calling import Call, query
+
+        body = query(f"log={log};from={start};to={end};measure={octets}")
+        call = Call(self._session, "read", self.kept[log].key_expr, body, timeout=self._timeout, target=QueryTarget.ALL)
+        with answered(self._options):
+            return int(call.wait()["next"])

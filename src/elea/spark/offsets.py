@@ -1,0 +1,111 @@
+"""Offsets of Spark: a place in each log that a query reads, as JSON. Pure.
+
+`{"fleet": {"epoch": "3f…", "next": 1200}}`: by the name of the log, the identity of its positions and the position to
+go on from. Two more entries are there only if samples were lost: `from`, where the batch that ends here begins if it is
+not where the one before ended; and `lost`, how many positions were passed over since the query began, by reason.
+Spark compares offsets as texts, so the same place must always be the same text: all keys are sorted.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from elea.model.errors import ConfigError
+
+__all__ = ["EARLIEST", "LATEST", "Head", "Offset", "Place", "parse"]
+
+EARLIEST: Final = "earliest"
+LATEST: Final = "latest"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place in one log."""
+
+    epoch: str
+    next: int
+    begin: int | None = None
+    """Where the batch that ends here begins, if not at the place before."""
+
+    lost: Mapping[str, int] = field(default_factory=dict)
+    """Positions passed over so far, by reason."""
+
+    def form(self) -> dict[str, Any]:
+        """As JSON, without what says nothing."""
+        found: dict[str, Any] = {"epoch": self.epoch, "next": self.next}
+        if self.begin is not None:
+            found["from"] = self.begin
+        if self.lost:
+            found["lost"] = dict(sorted(self.lost.items()))
+        return dict(sorted(found.items()))
+
+    def passing(self, reason: str, count: int) -> Place:
+        """The same with a loss added."""
+        return replace(self, lost={**self.lost, reason: self.lost.get(reason, 0) + count})
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """A log as it is now."""
+
+    log: str
+    epoch: str
+    first: int
+    end: int
+    damaged: tuple[tuple[int, int], ...] = ()
+    """Stretches of positions that cannot be read, first and last."""
+
+    dropped: int = 0
+    """Samples that did not get into it, as far as this process knows; only a spool does."""
+
+
+Offset = dict[str, Place]
+"""A place in every log, by name."""
+
+
+def form_of(offset: Mapping[str, Place]) -> dict[str, Any]:
+    """An offset as Spark keeps it."""
+    return {log: offset[log].form() for log in sorted(offset)}
+
+
+def parse(form: Mapping[str, Any], logs: Iterable[str] = ()) -> Offset:
+    """An offset from its form; the short form without a name counts if there is one log.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    if "epoch" in form and not isinstance(form["epoch"], Mapping):
+        names = list(logs)
+        if len(names) != 1:
+            hint = f'write {{"<log>": {{"epoch": …, "next": …}}}} with the logs {", ".join(names) or "(none)"}'
+            raise ConfigError("offset", f"it names no log and {len(names)} logs match", hint)
+        form = {names[0]: form}
+    return {str(log): _place(str(log), place) for log, place in sorted(form.items())}
+
+
+def parse_text(text: str, path: str, logs: Iterable[str]) -> Offset:
+    """An offset in the text of an option."""
+    try:
+        form = json.loads(text)
+    except ValueError as error:
+        hint = f'it is {EARLIEST}, {LATEST}, or JSON such as {{"fleet": {{"epoch": "3f…", "next": 1200}}}}'
+        raise ConfigError(path, f"{text!r} is no offset: {error}", hint) from error
+    if not isinstance(form, Mapping):
+        raise ConfigError(path, f"{text!r} is no JSON object", 'write {"<log>": {"epoch": …, "next": …}}')
+    return parse(form, logs)
+
+
+def _place(log: str, form: Any) -> Place:
+    try:
+        epoch, following = form["epoch"], form["next"]
+        begin, lost = form.get("from"), form.get("lost", {})
+    except (KeyError, TypeError, AttributeError):
+        raise ConfigError(f"offset {log}", f"{form!r} has no epoch and next", 'write {"epoch": …, "next": …}') from None
+    numbers = [following, *([] if begin is None else [begin]), *dict(lost).values()]
+    if not isinstance(epoch, str) or not all(type(number) is int and number >= 0 for number in numbers):
+        hint = "the epoch is a text, positions are whole numbers from 0"
+        raise ConfigError(f"offset {log}", f"{form!r} is none", hint)
+    return Place(epoch, following, begin, dict(lost))

@@ -1,0 +1,106 @@
+"""The formats of payloads, by name. A format is loaded when it is first asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from difflib import get_close_matches
+from importlib import import_module
+from typing import Any, Final, NamedTuple
+
+from elea.model.errors import ConfigError
+from elea.spark.payload.types import struct_of
+
+__all__ = ["Decoder", "Encoder", "decoder", "encoder", "formats", "register"]
+
+Decoder = Callable[[Any], tuple[Any, Any]]
+"""A column of binary payloads to (column of structs, column of the corrupt payloads); both as long as the first."""
+
+Encoder = Callable[[Any], Any]
+"""A RecordBatch to a column of binary payloads, one a row."""
+
+RAW: Final = "raw"
+
+MODULES: Final = {
+    "json": "elea.spark.payload.json_format",
+    "arrow": "elea.spark.payload.arrow_format",
+}
+"""Where the formats are. To add one: a module with `decoder(schema)` and `encoder(schema)`, and a line here."""
+
+
+class _Format(NamedTuple):
+    decoder: Callable[[Any], Decoder]
+    encoder: Callable[[Any], Encoder] | None
+
+
+_registered: dict[str, _Format] = {}
+
+
+def register(
+    name: str,
+    decoder: Callable[[Any], Decoder],
+    encoder: Callable[[Any], Encoder] | None = None,
+    *,
+    replace: bool = False,
+) -> None:
+    """Add a format of one's own, e.g. when a package is imported on the executors.
+
+    Args:
+        name: what `payloadFormat` calls it.
+        decoder: the `pyarrow.StructType` of a payload to the function that decodes columns.
+        encoder: the same for the sink; without it the format can only be read.
+        replace: allow a name that is taken.
+    """
+    if not replace and name in formats():
+        raise ConfigError(
+            "payloadFormat", f"there is a format {name!r} already", "choose another name, or replace=True"
+        )
+    _registered[name] = _Format(decoder, encoder)
+
+
+def formats() -> tuple[str, ...]:
+    """The names `payloadFormat` may have."""
+    return tuple(sorted({RAW, *MODULES, *_registered}))
+
+
+def decoder(name: str, schema: Any) -> Decoder:
+    """The function that turns payloads of format `name` into structs of `schema`.
+
+    Raises:
+        ConfigError: there is no such format, or it cannot hold such a schema.
+    """
+    return _format(name).decoder(_given(name, schema, read=True))
+
+
+def encoder(name: str, schema: Any) -> Encoder:
+    """The function that turns rows of `schema` into payloads of format `name`.
+
+    Raises:
+        ConfigError: there is no such format, or it cannot hold such a schema.
+    """
+    found = _format(name).encoder
+    if found is None:
+        raise ConfigError("payloadFormat", f"{name} can be read only", f"write with {' or '.join(MODULES)}")
+    return found(_given(name, schema, read=False))
+
+
+def _format(name: str) -> _Format:
+    if name in _registered:
+        return _registered[name]
+    if name in MODULES:
+        module = import_module(MODULES[name])
+        return _Format(module.decoder, module.encoder)
+    if name == RAW:
+        raise ConfigError(
+            "payloadFormat", "raw payloads have no value column", "leave out payloadSchema, or name a format"
+        )
+    near = get_close_matches(name, formats(), 1)
+    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(formats())}"
+    raise ConfigError("payloadFormat", f"there is no format {name!r}", hint)
+
+
+def _given(name: str, schema: Any, *, read: bool) -> Any:
+    if schema is None:
+        raise ConfigError(
+            "payloadSchema", f"{name} payloads need a schema", "e.g. payloadSchema='id BIGINT, temp DOUBLE'"
+        )
+    return struct_of(schema, read=read)

@@ -1,0 +1,71 @@
+"""`format("zenoh")`: what Spark is told of it. The rest is imported when it is needed, in the process that needs it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSource
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader
+    from pyspark.sql.types import StructType
+
+__all__ = ["ZenohDataSource"]
+
+
+class ZenohDataSource(DataSource):
+    """Samples of a data space as rows.
+
+    ::
+
+        spark.read.format("zenoh").option("connect", "tcp/broker:7447").load("fleet/**")
+        spark.readStream.format("zenoh").option("startingOffsets", "earliest").load("fleet/**")
+        df.write.format("zenoh").mode("append").save("fleet/summary")
+
+    Options, schema and guarantees are in docs/spark.md: a stream from a broker with a store brings every acknowledged
+    sample once; what is written to one is stored once.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        return "zenoh"
+
+    def schema(self) -> str:
+        from elea.spark.options import ReadOptions
+        from elea.spark.schema import ddl_of
+
+        return ddl_of(ReadOptions.parse(self.options))
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        from elea.spark.batch import ZenohBatchReader, ZenohPushdownReader
+
+        options = self._read_options(schema)
+        options.check_batch()
+        return ZenohPushdownReader(options, schema) if options.pushdown else ZenohBatchReader(options, schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - the name is Spark's
+        from elea.spark.stream import ZenohStreamReader
+
+        options = self._read_options(schema)
+        options.check_stream()
+        return ZenohStreamReader(options, schema)
+
+    def _read_options(self, schema: StructType) -> Any:
+        from elea.spark.options import ReadOptions
+        from elea.spark.schema import checked
+
+        options = ReadOptions.parse(self.options)
+        checked(schema, options)
+        return options
+
+    def writer(self, schema: StructType, overwrite: bool) -> Any:
+        from elea.spark.options import WriteOptions
+        from elea.spark.sink import BatchSink
+
+        return BatchSink(schema, WriteOptions.parse(self.options), overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> Any:  # noqa: N802
+        from elea.spark.options import WriteOptions
+        from elea.spark.sink import StreamSink
+
+        return StreamSink(schema, WriteOptions.parse(self.options), overwrite)

@@ -1,0 +1,243 @@
+"""A streaming read: in the driver's process for this query, offsets and cursors; in tasks, ranges of logs.
+
+Spark writes the offsets of a batch down before it is read, and reads it again after a crash: a range is the same rows
+for ever, until `commit` says that it is done. Only then does the cursor of the query move, and retention may follow.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+
+from elea.spark.batch import ranges_of, rows_maker, start_of
+from elea.spark.fetching import LogPartition, fetch
+from elea.spark.logs import Logs
+from elea.spark.offsets import LATEST, Head, Offset, Place, form_of, parse
+from elea.spark.options import SPOOL, ReadOptions
+from elea.spark.planning import Reached, admit, damaged_between, reach
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+__all__ = ["ZenohStreamReader"]
+
+_log: Final = logging.getLogger("elea.spark")
+
+POLL_SECONDS: Final = 0.02
+"""How often the ends of logs are looked at while nothing comes."""
+
+FIND_SECONDS: Final = 30.0
+"""How often brokers are asked for logs that are new."""
+
+
+class ZenohStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads what comes. Spark makes it in several processes; only the driver's connects for offsets."""
+
+    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+        self._options = options
+        self._schema = schema
+        self._logs: Any = None
+        self._found_at = 0.0
+        self._heads: dict[str, Head] = {}
+        self._until: dict[str, Head] | None = None
+        self._held: dict[str, tuple[str, int]] = {}
+        self._planned: dict[str, tuple[str, int, int, int]] = {}
+        self._dropped = 0
+
+    # -- where to begin
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - the names are Spark's
+        options = self._options
+        heads = self._look()
+        start = start_of(options.starting_offsets, LATEST, "option startingOffsets", self._logs, heads)
+        if options.starting_timestamp is not None:
+            start = {
+                log: Place(head.epoch, self._logs.position_at(log, options.starting_timestamp))
+                for log, head in heads.items()
+            }
+        start = {log: self._reached(log, place, heads.get(log)).place for log, place in start.items()}
+        self._hold(start)
+        return form_of(start)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        self._until = self._look()
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        options = self._options
+        if options.max_offsets_per_trigger is not None:
+            return ReadMaxRows(options.max_offsets_per_trigger)
+        if options.max_bytes_per_trigger is not None:
+            return ReadMaxBytes(options.max_bytes_per_trigger)
+        return ReadAllAvailable()
+
+    # -- how far to go
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        before = parse(start)
+        self._hold(before)
+        until = time.monotonic() + self._options.poll_timeout_ms / 1000
+        while True:
+            heads = self._ends()
+            reached = self._reached_all(before, heads)
+            available = {log: max(heads[log].end - one.place.next, 0) for log, one in reached.items() if log in heads}
+            moved = any(one.lost is not None or log not in before for log, one in reached.items())
+            left = until - time.monotonic()
+            if any(available.values()) or moved or left <= 0 or self._until is not None:
+                break
+            time.sleep(min(POLL_SECONDS, left))
+        if not any(available.values()) and not moved:
+            return start
+        taken = self._admitted(reached, available, limit)
+        end = {log: self._end(log, one, before.get(log), taken.get(log, 0)) for log, one in reached.items()}
+        return form_of(end)
+
+    def _end(self, log: str, reached: Reached, before: Place | None, taken: int) -> Place:
+        start = reached.place
+        goes_on = before is not None and (before.epoch, before.next) == (start.epoch, start.next)
+        lost = dict(start.lost)
+        head = self._heads.get(log)
+        damaged = self._damaged(head, start.next, start.next + taken) if head is not None else 0
+        if damaged:
+            lost["damaged"] = lost.get("damaged", 0) + damaged
+        if head is not None and head.dropped > self._dropped:
+            lost["dropped"] = lost.get("dropped", 0) + head.dropped - self._dropped
+            self._dropped = head.dropped
+        return Place(start.epoch, start.next + taken, None if goes_on else start.next, lost)
+
+    def _damaged(self, head: Head, start: int, end: int) -> int:
+        """Positions to be passed over in a batch, and those of the batch before that only its tasks have found."""
+        counted = damaged_between(head, start, end)
+        epoch, low, high, before = self._planned.get(head.log, ("", 0, 0, 0))
+        late = damaged_between(head, low, high) - before if epoch == head.epoch else 0
+        self._planned[head.log] = head.epoch, start, end, counted
+        return counted + late
+
+    def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802
+        return form_of({log: Place(head.epoch, head.end) for log, head in self._heads.items()})
+
+    def _ends(self) -> dict[str, Head]:
+        """The heads that count: with availableNow, not beyond those at its beginning."""
+        heads = self._look()
+        if self._until is None:
+            return heads
+        found = {}
+        for log, head in heads.items():
+            last = self._until.get(log)
+            if last is not None:
+                end = min(head.end, last.end) if last.epoch == head.epoch else head.end
+                found[log] = replace(head, end=end)
+        return found
+
+    def _look(self) -> dict[str, Head]:
+        now = time.monotonic()
+        if self._logs is None:
+            self._logs = self._source()
+            self._found_at = now
+        elif now - self._found_at > FIND_SECONDS:
+            self._logs.find()
+            self._found_at = now
+        self._heads = self._logs.heads()
+        return self._heads
+
+    def _source(self) -> Any:
+        if self._options.ingest == SPOOL:
+            from elea.spark.spooling import Spooled
+
+            return Spooled(self._options)
+        return Logs(self._options)
+
+    def _reached_all(self, before: Offset, heads: dict[str, Head]) -> dict[str, Reached]:
+        found = {log: self._reached(log, place, heads.get(log)) for log, place in before.items()}
+        for log, head in heads.items():
+            if log not in found:
+                _log.info("log found: log=%s epoch=%s first=%d end=%d", log, head.epoch, head.first, head.end)
+                found[log] = Reached(Place(head.epoch, head.first))
+        return dict(sorted(found.items()))
+
+    def _reached(self, log: str, place: Place, head: Head | None) -> Reached:
+        found = reach(log, place, head, strict=self._options.fail_on_data_loss)
+        if found.lost is not None:
+            _log.warning("samples lost: log=%s reason=%s problem=%s", log, found.lost.reason, found.lost)
+        return found
+
+    def _admitted(self, reached: dict[str, Reached], available: dict[str, int], limit: ReadLimit) -> dict[str, int]:
+        if isinstance(limit, ReadMaxRows):
+            return admit(available, limit.max_rows)
+        if not isinstance(limit, ReadMaxBytes):
+            return available
+        total = sum(available.values())
+        found = {}
+        for log, rows in available.items():
+            if rows:
+                share = max(limit.max_bytes * rows // total, 1)
+                start = reached[log].place.next
+                found[log] = min(self._logs.measure(log, start, start + rows, share) - start, rows)
+        return found
+
+    # -- reading
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        first, last = parse(start), parse(end)
+        if self._logs is None:  # after a restart, before anything else
+            self._look()
+        self._hold(first)
+        pieces = ranges_of(first, last, self._options)
+        if self._options.ingest == SPOOL:
+            return [self._logs.partition(piece) for piece in pieces]
+        found: list[InputPartition] = []
+        for piece in pieces:
+            kept = self._logs.kept.get(piece.log)
+            if kept is None:
+                self._reached(piece.log, Place(piece.epoch, piece.start), None)  # raises, or is told and passed over
+                continue
+            found.append(LogPartition(piece, kept.key_expr, kept.keys))
+        return found
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        rows = rows_maker(self._schema, self._options)
+        if isinstance(partition, LogPartition):
+            yield from fetch(partition, self._options, rows, strict=self._options.fail_on_data_loss)
+            return
+        from elea.spark.spooling import SpoolPartition, read
+
+        if isinstance(partition, SpoolPartition):
+            yield from read(partition, self._options, rows)
+
+    # -- what is done
+
+    def commit(self, end: dict[str, Any]) -> None:
+        self._hold(parse(end), is_done=True)
+
+    def _hold(self, offset: Offset, *, is_done: bool = False) -> None:
+        """Keep retention from passing a place that may be read again; the cursor moves on when a batch is done."""
+        if self._logs is None:
+            self._look()
+        for log, place in offset.items():
+            head = self._heads.get(log)
+            if head is None or head.epoch != place.epoch:
+                continue
+            epoch, position = self._held.get(log, ("", 0))
+            if epoch == place.epoch and not (is_done and place.next > position):
+                continue
+            self._logs.hold(log, min(max(place.next, head.first), head.end))
+            self._held[log] = (place.epoch, place.next)
+
+    def stop(self) -> None:
+        from elea.spark.connecting import close_all
+
+        if self._logs is not None:
+            self._logs.close()
+        close_all()
