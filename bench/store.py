@@ -1,26 +1,26 @@
-"""How fast is the store, beside plain SQLite? Every figure is taken in the same run, on the same disk.
+"""How fast is the store, alone and through a broker, beside plain SQLite? Every figure is of the same run and disk.
 
     python -m bench.store [--cases append,puts,scan,latest,open,session] [--dir DIR] [--seconds 0.7] [--rounds 3]
-                          [--json]
+                          [--path DIR] [--json]
 
 A sample has a key of 39 octets out of 10,000 and a random payload of 100. Everything acknowledged is synced before; the
 raw rate of append + fdatasync is measured between the rounds, for no figure can be judged without it.
 `append`: one writer, batches. `puts`: single acknowledged puts in flight, group commit, from one asyncio loop and from
-threads. `scan`: a range to Arrow. `session`: the same through a broker process, over loopback. SQLite: write-ahead log,
-synchronous=FULL, a log table and a table of newest samples.
+threads. `scan`: a range to Arrow. `session`: the same through a broker process, over loopback, with the CPU that client
+and broker spend on a sample. SQLite: write-ahead log, synchronous=FULL, a log table and a table of newest samples.
+`--path`: an installation of elea to measure, such as `.build/compiled`; without it, whatever `import elea` finds.
+Targets stand behind the figures; the exit code does not depend on them.
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import os
 import shutil
-import sqlite3
 import statistics
+import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -29,67 +29,19 @@ from typing import Any
 
 import pyarrow as pa
 
-from bench.sessions import batch_of, broker, put_batches, puts_in_flight, scans
-from elea.model.errors import StoreError
-from elea.store import Committer, Outcome, Range, Record, memory_log, open_log
+from bench.inflight import KEYS, asyncio_puts, samples, threaded_puts
+from bench.plainsqlite import Sqlite, SqliteLog
+from bench.sessions import batch_of, broker, put_batches, puts_from_threads, puts_in_flight, scans
+from elea.store import Range, memory_log, open_log
+from elea.wire.zenoh1 import codec
 
-KEYS = [f"fleet/robot/{number:05}/sensors/temperature" for number in range(10_000)]
 BATCHES = (1, 64, 1000, 10_000)
-START = 1_700_000_000
+Targets = dict[str, float]
+"""Figure → what it is to be at least; for CPU (`…_us`) at most."""
 
-
-def samples(count: int, start: int = 0) -> list[Record]:
-    noise = os.urandom(count * 100)
-    return [
-        Record(
-            KEYS[number % len(KEYS)],
-            noise[(number - start) * 100 : (number - start + 1) * 100],
-            (START << 32) + number * 5000,
-            b"\x01",
-            START * 10**9 + number * 1000,
-        )
-        for number in range(start, start + count)
-    ]
-
-
-class Sqlite:
-    """The plain alternative: one row a sample."""
-
-    def __init__(self, path: Path) -> None:
-        self.db = sqlite3.connect(path / "plain.sqlite", isolation_level=None, check_same_thread=False)
-        self.db.execute("PRAGMA journal_mode=WAL")
-        self.db.execute("PRAGMA synchronous=FULL")
-        columns = (
-            "key TEXT, payload BLOB, ntp64 INTEGER, stamp_id BLOB, arrival INTEGER, kind INTEGER, encoding INTEGER"
-        )
-        self.db.execute(f"CREATE TABLE IF NOT EXISTS log (position INTEGER PRIMARY KEY, {columns})")
-        self.db.execute("CREATE TABLE IF NOT EXISTS latest (key TEXT PRIMARY KEY, position INTEGER) WITHOUT ROWID")
-        self.end = int(self.db.execute("SELECT coalesce(max(position) + 1, 0) FROM log").fetchone()[0])
-
-    def append(self, records: list[Record]) -> None:
-        first, self.end = self.end, self.end + len(records)
-        rows = [(first + at, *record[:7]) for at, record in enumerate(records)]
-        self.db.execute("BEGIN")
-        self.db.executemany("INSERT INTO log VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
-        self.db.executemany("INSERT OR REPLACE INTO latest VALUES (?, ?)", [(row[1], row[0]) for row in rows])
-        self.db.execute("COMMIT")
-
-    def latest(self, key: str) -> Any:
-        sql = "SELECT log.* FROM latest JOIN log USING (position) WHERE latest.key = ?"
-        return self.db.execute(sql, (key,)).fetchone()
-
-    def scan(self) -> int:
-        rows = 0
-        cursor = self.db.execute("SELECT * FROM log ORDER BY position")
-        while found := cursor.fetchmany(10_000):
-            rows += pa.table([list(column) for column in zip(*found, strict=True)], names=list("abcdefgh")).num_rows
-        return rows
-
-    def close(self) -> None:
-        self.db.close()
-
-
-# -- the cases -------------------------------------------------------------------------------------------------
+ROWS: Targets = {"arrow": 500_000}
+PUT_BATCH: Targets = {"elea": 250_000}
+IN_FLIGHT: Targets = {"elea": 20_000, "client_us": 25, "broker_us": 25}
 
 
 class Bench:
@@ -120,12 +72,15 @@ class Bench:
     def rate(self, work: Callable[[int], int]) -> float:
         return self.rates({"work": work})["work"]
 
-    def say(self, case: str, what: str, unit: str, **figures: float) -> None:
+    def say(self, case: str, what: str, unit: str, targets: Targets | None = None, /, **figures: float) -> None:
+        targets = targets or {}
         if self.args.json:
-            print(json.dumps({"case": case, "what": what, "unit": unit, **figures}), flush=True)
+            told = {"case": case, "what": what, "unit": unit, **figures}
+            print(json.dumps({**told, "targets": targets} if targets else told), flush=True)
             return
         text = "  ".join(f"{name} {_short(value):>8}" for name, value in figures.items())
-        print(f"{case:8} {what:38} {text}  {unit}", flush=True)
+        wanted = ", ".join(_judged(name, figures[name], target) for name, target in targets.items())
+        print(f"{case:8} {what:38} {text}  {unit}{'; target ' if wanted else ''}{wanted}", flush=True)
 
     def sync(self, size: int) -> Callable[[int], int]:
         """Raw appends of `size` octets, each with a sync: what the disk can do at that moment."""
@@ -156,21 +111,22 @@ class Bench:
                 "sqlite": partial(_append, plain.append, rows),
                 "syncs": self.sync(160 * size),
             }
-            self.say("append", f"batches of {size}", "samples/s (syncs of as much: /s)", **self.rates(works))
+            targets = ROWS if size == max(BATCHES) else None
+            self.say("append", f"batches of {size}", "samples/s (syncs of as much: /s)", targets, **self.rates(works))
             for log in logs:
                 log.close()
             plain.close()
 
     def puts(self) -> None:
         for count in (1, 16, 64, 256):
-            self._puts(f"{count} in flight, one asyncio loop", count, _asyncio_puts)
+            self._puts(f"{count} in flight, one asyncio loop", count, asyncio_puts)
         for count in (4, 64):
-            self._puts(f"{count} threads, one put each", count, _threaded_puts)
+            self._puts(f"{count} threads, one put each", count, threaded_puts)
 
     def _puts(self, what: str, count: int, run: Callable[[Any, int, float], tuple[float, list[float]]]) -> None:
         figures = {}
         for name in ("elea", "sqlite"):
-            log: Any = open_log(self.place()) if name == "elea" else _SqliteLog(self.place())
+            log: Any = open_log(self.place()) if name == "elea" else SqliteLog(self.place())
             rate, waits = run(log, count, self.args.seconds)
             figures[name] = rate
             figures["syncs"] = self.rate(self.sync(160 * count))
@@ -227,19 +183,26 @@ class Bench:
         plain.close()
 
     def session(self) -> None:
-        batch = batch_of(KEYS, 200_000)
-        with broker(self.place()) as config:
+        batch = batch_of(KEYS, 400_000)
+        with broker(self.place()) as at:
             syncs = self.rate(self.sync(160 * 16_384))
-            rate = put_batches(config, batch, self.args.rounds)
-            self.say("session", "put_batch of 200,000", "acked/s (syncs of 16,384: /s)", elea=rate, syncs=syncs)
-            rate = scans(config, self.args.rounds)
-            self.say("session", "read everything", "rows/s to Arrow", elea=rate)
+            figures = put_batches(at, batch, self.args.rounds)
+            unit = "acked/s (syncs of 16,384: /s; CPU: µs a sample)"
+            self.say("session", "put_batch of 400,000", unit, PUT_BATCH, **figures, syncs=syncs)
+            self.say("session", "read everything", "rows/s to Arrow", **scans(at, self.args.rounds))
         for count in (1, 64, 256):
-            with broker(self.place()) as config:
-                figures = puts_in_flight(config, KEYS, count, self.args.seconds * self.args.rounds)
-                figures["syncs"] = self.rate(self.sync(160 * count))
-                what = f"{count} put(ack=True) in flight, one loop"
-                self.say("session", what, "acked/s (syncs of as much: /s)", **figures)
+            self._session_puts(f"{count} put(ack=True) in flight, one loop", puts_in_flight, count)
+        for count in (1, 4, 64):
+            self._session_puts(f"{count} threads, put(ack=True) each", puts_from_threads, count)
+
+    def _session_puts(self, what: str, puts: Callable[..., dict[str, float]], count: int) -> None:
+        with broker(self.place()) as at:
+            syncs = self.sync(160 * count)
+            before = self.rate(syncs)
+            figures = puts(at, KEYS, count, self.args.seconds * self.args.rounds)
+            figures["syncs"] = (before + self.rate(syncs)) / 2
+            targets = IN_FLIGHT if puts is puts_in_flight and count == 64 else None
+            self.say("session", what, "acked/s (syncs of as much: /s; CPU: µs a put)", targets, **figures)
 
     def open(self) -> None:
         path = self.place()
@@ -263,94 +226,11 @@ def _append(append: Callable[[Any], object], batches: list[Any], call: int) -> i
     return len(batch)
 
 
-class _SqliteLog:
-    """SQLite behind the interface of a log, so that the same group commit drives it."""
-
-    def __init__(self, path: Path) -> None:
-        self.plain = Sqlite(path)
-
-    def append(self, records: list[Record]) -> Any:
-        from elea.store import Receipt
-
-        first = self.plain.end
-        self.plain.append(records)
-        return Receipt(first, len(records), {})
-
-    def close(self) -> None:
-        self.plain.close()
-
-
-def _asyncio_puts(log: Any, count: int, seconds: float) -> tuple[float, list[float]]:
-    """`count` coroutines, each of which puts and waits for the acknowledgement, again and again."""
-    pool = samples(10_000)
-    waits: list[float] = []
-
-    async def main() -> float:
-        loop = asyncio.get_running_loop()
-
-        def resolve(outcomes: list[tuple[asyncio.Future[Outcome], Outcome]]) -> None:
-            for future, outcome in outcomes:
-                if not future.done():
-                    future.set_result(outcome)
-
-        def deliver(outcomes: list[tuple[asyncio.Future[Outcome], Outcome]]) -> None:
-            loop.call_soon_threadsafe(resolve, outcomes)
-
-        committer = Committer[asyncio.Future[Outcome]](log, deliver)
-        thread = threading.Thread(target=committer.run)
-        thread.start()
-        until = time.perf_counter() + seconds
-
-        async def put(number: int) -> None:
-            while (begin := time.perf_counter()) < until:
-                future: asyncio.Future[Outcome] = loop.create_future()
-                committer.submit([pool[(number := number + 1) % len(pool)]], future)
-                if isinstance(await future, StoreError):
-                    raise SystemExit("the store refused a sample")
-                waits.append(time.perf_counter() - begin)
-
-        begin = time.perf_counter()
-        await asyncio.gather(*(put(number * 97) for number in range(count)))
-        spent = time.perf_counter() - begin
-        committer.close()
-        thread.join()
-        return spent
-
-    spent = asyncio.run(main())
-    return len(waits) / spent, waits
-
-
-def _threaded_puts(log: Any, count: int, seconds: float) -> tuple[float, list[float]]:
-    pool = samples(10_000)
-    waits: list[float] = []
-
-    def answer(outcomes: list[tuple[threading.Event, Outcome]]) -> None:
-        for event, _ in outcomes:
-            event.set()
-
-    committer: Committer[threading.Event] = Committer(log, answer)
-    runner = threading.Thread(target=committer.run)
-    runner.start()
-    until = time.perf_counter() + seconds
-
-    def put(number: int) -> None:
-        while (begin := time.perf_counter()) < until:
-            event = threading.Event()
-            number += 1
-            committer.submit([pool[number % len(pool)]], event)
-            event.wait()
-            waits.append(time.perf_counter() - begin)
-
-    begin = time.perf_counter()
-    threads = [threading.Thread(target=put, args=(number * 97,)) for number in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    spent = time.perf_counter() - begin
-    committer.close()
-    runner.join()
-    return len(waits) / spent, waits
+def _judged(name: str, figure: float, target: float) -> str:
+    """A target, and whether it was met."""
+    most = name.endswith("_us")
+    met = figure <= target if most else figure >= target
+    return f"{name} {'≤' if most else '≥'} {_short(target)}: {'met' if met else 'missed'}"
 
 
 def _short(value: float) -> str:
@@ -368,15 +248,33 @@ def cases(names: str) -> Iterator[str]:
         yield name
 
 
+def run_with(path: Path) -> None:
+    """See to it that this process, and so those it starts, use the installation in a directory."""
+    if path in Path(codec.__file__).resolve().parents:
+        return
+    if os.environ.get("PYTHONPATH") == str(path):
+        raise SystemExit(f"elea is not installed in {path}; `make compiled` makes such a directory")
+    os.environ["PYTHONPATH"] = str(path)
+    os.execv(sys.executable, [sys.executable, "-m", "bench.store", *sys.argv[1:]])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="How fast is the store, beside plain SQLite?")
     parser.add_argument("--cases", default="append,puts,scan,latest,open,session")
     parser.add_argument("--dir", help="a directory on the disk to measure (default: that of temporary files)")
     parser.add_argument("--seconds", type=float, default=0.7)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--path", type=Path, help="an installation of elea to measure")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     chosen = list(cases(args.cases))
+    if args.path is not None:
+        run_with(args.path.resolve())
+    if not args.json:
+        kind = "plain Python" if codec.__file__.endswith(".py") else "compiled"
+        load = " ".join(f"{one:.1f}" for one in os.getloadavg())
+        where = args.dir or tempfile.gettempdir()
+        print(f"elea {kind}, Python {sys.version.split()[0]}, {os.cpu_count()} cores, load {load}, disk of {where}")
     bench = Bench(args)
     try:
         for name in chosen:

@@ -10,4 +10,5 @@ COMMON = {"deadline": None, "suppress_health_check": (HealthCheck.too_slow, Heal
 
 settings.register_profile("dev", max_examples=100, **COMMON)  # type: ignore[arg-type]
 settings.register_profile("ci", max_examples=100, derandomize=True, **COMMON)  # type: ignore[arg-type]
-settings.load_profile("ci" if os.environ.get("CI") == "true" else "dev")
+settings.register_profile("again", max_examples=30, **COMMON)  # type: ignore[arg-type] # what has passed before, compiled
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") == "true" else "dev"))

@@ -19,6 +19,7 @@ from tests.fuzz import corpus
 from tests.fuzz.jsontarget import json_target
 from tests.fuzz.keytarget import key_target
 from tests.fuzz.laws import check_pushes, read_run, require
+from tests.fuzz.putstarget import puts_target
 from tests.fuzz.target import Target
 
 __all__ = ["TARGETS", "feed"]
@@ -283,6 +284,7 @@ def _all() -> list[Target]:
         _split(),
         json_target(),
         key_target(),
+        puts_target(),
         _capture(),
         _notation(),
     ]

@@ -37,8 +37,9 @@ class StoringBroker:
         self.running.process.send_signal(signal.SIGKILL)
         self.running.end()
 
-    def restart(self) -> None:
-        """Once more, at the same address."""
+    def restart(self, *more: str) -> None:
+        """Once more, at the same address, with more options from now on."""
+        self._options += more
         self._locator = self.locator
         self._start()
 

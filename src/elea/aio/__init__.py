@@ -25,8 +25,8 @@ from elea.aio.liveliness import Liveliness, LivelinessSubscriber, LivelinessToke
 from elea.aio.matching import MatchingListener
 from elea.aio.publishing import Publisher
 from elea.aio.querying import Querier, Replies
+from elea.aio.reading import Cursor, Reading
 from elea.aio.session import Session, open
-from elea.aio.storing import Cursor, Reading
 from elea.aio.subscribing import Subscriber
 
 __all__ = [

@@ -15,6 +15,8 @@ from elea.api.callbacks import Callback
 from elea.api.consuming import ChannelConsumer, Consumer
 from elea.api.errors import ChannelClosed
 from elea.api.logreading import Start
+from elea.api.pacing import Periodic, Pull
+from elea.api.pulling import PullingSubscriber
 from elea.api.replaying import Replay as ThreadedReplay
 from elea.api.sample import Sample
 from elea.api.stored import StoredSample
@@ -24,7 +26,7 @@ from elea.model.keyexpr import KeyExpr
 if TYPE_CHECKING:
     from elea.aio.session import Session
 
-__all__ = ["FollowingSubscriber", "Replay", "follow"]
+__all__ = ["FollowingSubscriber", "Replay", "SleepingSubscriber", "follow", "sleeping"]
 
 
 class FollowingSubscriber(Subscriber):
@@ -102,18 +104,15 @@ async def follow(
     handler: object,
     start: Start,
     *,
+    mode: Periodic | None,
     auto_commit: bool,
     on_loss: Callable[[threaded.Loss], object] | None,
     capacity: int,
     overflow: Overflow,
 ) -> FollowingSubscriber:
     """Declare one; the store is asked where it begins, which takes a while."""
-    loop, inner = asyncio.get_running_loop(), session._inner
+    inner, told = session._inner, _in_loop(on_loss)
     given: list[Callback[Any]] = []
-
-    def tell(loss: threaded.Loss) -> None:
-        if on_loss is not None:
-            loop.call_soon_threadsafe(on_loss, loss)
 
     # The inbox belongs to the loop, what is declared takes time: the one is made here, the other in a thread.
     made = FollowingSubscriber(
@@ -132,13 +131,54 @@ async def follow(
             given[0],
             start,
             auto_commit=auto_commit,
-            on_loss=None if on_loss is None else tell,
+            on_loss=told,
+            windows=None if mode is None else mode.windows(inner._node.keeper),
             consumer=made._consumer,
         )
         return inner._keep(found)
 
     made._inner = await in_thread(declare, unwanted=threaded.FollowingSubscriber._finish)
     return made
+
+
+class SleepingSubscriber(FollowingSubscriber):
+    """A subscriber declared with a mode that pulls, and with `history`, `since` or `cursor`; see `elea.api.pulling`."""
+
+    async def undeclare(self) -> None:
+        await self._take_back()  # else the cursor would move behind samples that nobody got
+        await super().undeclare()
+
+    async def __aexit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        await self._take_back()
+        await super().__aexit__(kind, error, traceback)
+
+
+async def sleeping(
+    session: Session,
+    key_expr: KeyExpr,
+    start: Start,
+    *,
+    mode: Pull | Periodic,
+    auto_commit: bool,
+    on_loss: Callable[[threaded.Loss], object] | None,
+) -> SleepingSubscriber:
+    """Declare one."""
+    inner, told = session._inner, _in_loop(on_loss)
+
+    def declare() -> threaded.FollowingSubscriber[None]:
+        made: PullingSubscriber[None] = PullingSubscriber(
+            inner, key_expr, start, mode, auto_commit=auto_commit, on_loss=told
+        )
+        return inner._keep(made)
+
+    found = await in_thread(declare, unwanted=threaded.FollowingSubscriber._finish)
+    # Samples are what `pull` returns, and nothing ever comes through the inbox.
+    return SleepingSubscriber(session, lambda _: found, None, "Sample", capacity=1, overflow="block")
+
+
+def _in_loop(on_loss: Callable[[threaded.Loss], object] | None) -> Callable[[threaded.Loss], object] | None:
+    loop = asyncio.get_running_loop()
+    return None if on_loss is None else lambda loss: loop.call_soon_threadsafe(on_loss, loss)
 
 
 class Replay:

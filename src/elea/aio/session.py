@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, overload
 
 from elea.aio.answering import Queryable
 from elea.aio.calling import in_thread, twin
@@ -17,8 +17,9 @@ from elea.aio.info import SessionInfo
 from elea.aio.liveliness import Liveliness
 from elea.aio.publishing import Publisher, Turns, is_full
 from elea.aio.querying import Querier, ask
-from elea.aio.subscribing import Subscriber, paced
+from elea.aio.subscribing import BatchSubscriber, Subscriber, is_pull, paced
 from elea.api import session as threaded
+from elea.api.arrowing import Arrow
 from elea.api.callbacks import Callback
 from elea.api.cancellation import CancellationToken
 from elea.api.config import Config
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
     from datetime import datetime, timedelta
 
     from elea.aio.following import Replay
-    from elea.aio.storing import Cursor, Reading, Storing
+    from elea.aio.reading import Cursor, Reading
+    from elea.aio.storing import Storing
     from elea.api.following import Loss
     from elea.api.pacing import Periodic, Pull
     from elea.api.receipt import Receipt
@@ -156,9 +158,38 @@ class Session:
             await asyncio.sleep(0)
         return None
 
-    @twin(threaded.Session.put_batch)
-    async def put_batch(self, batch: Any, key_expr: Any = None, **options: Any) -> Receipt:
-        return await self._storing.put_batch(batch, key_expr, **options)
+    @overload
+    async def put_batch(
+        self,
+        batch: Any,
+        key_expr: KeyExpr | str | None = None,
+        *,
+        durability: Literal["persistent", "transient"] | None = "persistent",
+        timeout: float | int | None = None,
+    ) -> Receipt: ...
+
+    @overload
+    async def put_batch(
+        self,
+        batch: Any,
+        key_expr: KeyExpr | str | None = None,
+        *,
+        durability: Literal["volatile"],
+        timeout: float | int | None = None,
+    ) -> None: ...
+
+    async def put_batch(
+        self,
+        batch: Any,
+        key_expr: KeyExpr | str | None = None,
+        *,
+        durability: Durability | None = "persistent",
+        timeout: float | int | None = None,
+    ) -> Receipt | None:
+        """Have many samples stored, or published if `volatile`; as in `elea.Session`."""
+        if durability == "volatile":
+            return await in_thread(partial(self._inner.put_batch, batch, key_expr, durability=durability))
+        return await self._storing.put_batch(batch, key_expr, durability, timeout)
 
     def read(self, key_expr: KeyExpr | str, **options: Any) -> Reading:
         """What a broker has stored of a key expression; options as in `elea.Session.read`.
@@ -168,15 +199,15 @@ class Session:
             async for batch in session.read("home/**", start=1000):
                 print(batch.num_rows)
         """
-        from elea.aio.storing import Reading
+        from elea.aio.reading import Reading
 
         return Reading(partial(self._inner.read, key_expr, **options))
 
-    def cursor(self, key_expr: KeyExpr | str, name: str) -> Cursor:
+    def cursor(self, key_expr: KeyExpr | str, name: str, *, log: str | None = None) -> Cursor:
         """A named position in the log of a key expression, which the broker remembers."""
-        from elea.aio.storing import Cursor
+        from elea.aio.reading import Cursor
 
-        return Cursor(self._storing, self._inner.cursor(key_expr, name))
+        return Cursor(self._storing, self._inner.cursor(key_expr, name, log=log))
 
     def declare_publisher(self, key_expr: KeyExpr | str, **options: Any) -> Pending[Publisher]:
         """Declare that this session will put to a key, again and again; options as in `elea.Session`."""
@@ -206,19 +237,24 @@ class Session:
         waiting: dict[str, Any] = {"capacity": capacity, "overflow": overflow}
 
         async def begin() -> Subscriber:
-            if mode is not None:
-                if follows:
-                    raise ValueError(threaded.NO_HISTORY)
+            if mode is not None and not follows:
                 return paced(self, key_expr, handler, allowed_origin, mode, **waiting)
             if follows:
-                from elea.aio.following import follow
+                from elea.aio.following import follow, sleeping
                 from elea.api.logreading import Start
 
                 if allowed_origin is not None:
                     raise ValueError(threaded.NO_ORIGIN)
+                given: dict[str, Any] = {"mode": mode, "auto_commit": auto_commit, "on_loss": on_loss}
                 key, start = self._inner._key(key_expr), Start(history, since, cursor)
-                return await follow(self, key, handler, start, auto_commit=auto_commit, on_loss=on_loss, **waiting)
+                if mode is not None and is_pull(mode):
+                    if handler is not None:
+                        raise ValueError(threaded.NO_HANDLER)
+                    return await sleeping(self, key, start, **given)
+                return await follow(self, key, handler, start, **given, **waiting)
             declare = partial(self._inner.declare_subscriber, key_expr, allowed_origin=allowed_origin)
+            if isinstance(handler, Arrow):
+                return BatchSubscriber(self, declare, handler)
             return Subscriber(self, declare, handler, "Sample", **waiting)
 
         return Pending(begin())

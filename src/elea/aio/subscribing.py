@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from elea.aio.calling import in_thread
 from elea.aio.handle import Receiving
 from elea.api import subscribing as threaded
+from elea.api.arrowing import Arrow, BatchChannel
+from elea.api.callbacks import Callback
 from elea.api.sample import Sample
 from elea.model.keyexpr import KeyExpr
 
@@ -17,7 +21,7 @@ if TYPE_CHECKING:
     from elea.api.pacing import Periodic, Pull
     from elea.model.qos import Locality
 
-__all__ = ["Subscriber", "paced"]
+__all__ = ["BatchSubscriber", "Subscriber", "is_pull", "paced"]
 
 
 class Subscriber(Receiving[Sample]):
@@ -31,6 +35,8 @@ class Subscriber(Receiving[Sample]):
     """
 
     _inner: threaded.Subscriber[None]
+    _turn: asyncio.Lock | None = None
+    _abandoned: asyncio.Future[list[Sample]] | None = None
 
     @property
     def key_expr(self) -> KeyExpr:
@@ -43,12 +49,55 @@ class Subscriber(Receiving[Sample]):
         return self._inbox.dropped + self._inner.dropped
 
     async def pull(self, max_samples: int | None = None, *, timeout: float | None = None) -> list[Sample]:
-        """Ask for samples that wait; see `elea.api.pacing`. Who is cancelled while waiting for a window loses them."""
-        return await in_thread(partial(self._inner.pull, max_samples, timeout=timeout))
+        """Ask for samples that wait; see `elea.api.pacing`.
+
+        Who is cancelled loses nothing: the next pull, which waits until this one has ended, brings the samples.
+        """
+        turn = self._turn = self._turn or asyncio.Lock()
+        async with turn:
+            await self._take_back()
+            pulling = asyncio.ensure_future(in_thread(partial(self._inner.pull, max_samples, timeout=timeout)))
+            try:
+                return await asyncio.shield(pulling)
+            except asyncio.CancelledError:
+                self._abandoned = pulling
+                raise
+
+    async def _take_back(self) -> None:
+        """What a cancelled pull has brought all the same."""
+        pulling = self._abandoned
+        if pulling is not None:
+            await asyncio.wait([pulling])
+            self._abandoned = None
+            if not pulling.cancelled() and pulling.exception() is None:
+                self._inner._put_back(pulling.result())
 
     async def commit(self, position: int | None = None) -> None:
         """Move its cursor; only if declared with one, see `elea.api.following`."""
         await in_thread(partial(self._inner.commit, position))
+
+
+class BatchSubscriber(Subscriber):
+    """Gives record batches in place of samples, see `elea.handlers.Arrow`; `dropped` counts samples."""
+
+    def __init__(
+        self, session: Session, declare: Callable[[object], threaded.Subscriber[None]], handler: Arrow
+    ) -> None:
+        def begin(callback: Callback[Any]) -> threaded.Subscriber[None]:
+            # It counts samples, where others count items.
+            self._inbox._channel = channel = BatchChannel(handler)
+            return declare(handler.calling(callback, channel.finish))
+
+        super().__init__(
+            session, begin, handler.callback, "RecordBatch", capacity=handler.capacity, overflow=handler.overflow
+        )
+
+
+def is_pull(mode: Pull | Periodic) -> bool:
+    """Whether samples come when they are asked for."""
+    from elea.api.pacing import Pull
+
+    return isinstance(mode, Pull) or mode.pull
 
 
 def paced(
@@ -62,10 +111,8 @@ def paced(
     overflow: Overflow,
 ) -> Subscriber:
     """A subscriber with a mode."""
-    from elea.api.pacing import Pull
-
     declare = partial(session._inner.declare_subscriber, key_expr, allowed_origin=origin, mode=mode)
-    if handler is None and (isinstance(mode, Pull) or mode.pull):
+    if handler is None and is_pull(mode):
         # Samples are what `pull` returns, and nothing ever comes through the inbox.
         return Subscriber(session, lambda _: declare(None), None, "Sample", capacity=capacity, overflow=overflow)
     return Subscriber(session, declare, handler, "Sample", capacity=capacity, overflow=overflow)

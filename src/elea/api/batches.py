@@ -13,7 +13,7 @@ from elea.model.keyexpr import KeyExpr
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Piece", "arrow", "pieces_of"]
+__all__ = ["Piece", "arrow", "parts_of", "pieces_of"]
 
 PIECE_BYTES: Final = 8 << 20
 PIECE_ROWS: Final = 65_536
@@ -66,7 +66,7 @@ def pieces_of(
     """
     pa = arrow()
     expr = None if key_expr is None else str(KeyExpr(key_expr) if isinstance(key_expr, str) else key_expr)
-    for part in _parts(pa, batch):
+    for part in parts_of(pa, batch):
         rows = part.num_rows
         step = min(max(PIECE_BYTES * rows // max(part.nbytes, 1), 1), PIECE_ROWS)
         for start in range(0, rows, step):
@@ -77,7 +77,8 @@ def pieces_of(
             yield Piece(expr or _covering(pa, piece.column("key")), sink.getvalue().to_pybytes(), piece.num_rows)
 
 
-def _parts(pa: Any, batch: Any) -> Iterator[Any]:
+def parts_of(pa: Any, batch: Any) -> Iterator[Any]:
+    """A batch in its checked columns, part by part; raises as `pieces_of`."""
     if isinstance(batch, pa.RecordBatch):
         batch = pa.Table.from_batches([batch])
     if isinstance(batch, pa.Table):

@@ -65,6 +65,7 @@ class Call:
         "_reads",
         "_session",
         "_silent",
+        "_target",
         "_told",
         "_tries",
         "conduit",
@@ -86,6 +87,7 @@ class Call:
         timeout: float = TIMEOUT,
         qos: int = QOS,
         destination: Locality = Locality.ANY,
+        target: QueryTarget = QueryTarget.BEST_MATCHING,
     ) -> None:
         if session._namespace is not None:  # what a store answers names whole keys, in columns
             hint = "use a session without a namespace, and whole keys"
@@ -96,6 +98,7 @@ class Call:
         self._body = body
         self._qos = qos
         self._destination = destination
+        self._target = target
         self._tries = 0
         self._silent: float | None = None
         self._number = 0
@@ -137,7 +140,7 @@ class Call:
         self._done = [done]
         session._check()
         self._links = frozenset(session._runtime.links.connections)
-        request = Request(0, self._key, QueryTarget.BEST_MATCHING, self._body, int(timeout * 1000), self._qos)
+        request = Request(0, self._key, self._target, self._body, int(timeout * 1000), self._qos)
         self._number = session._node.own.ask(
             request,
             Mailbox(self._take),
@@ -163,6 +166,18 @@ class Call:
             return
         self._expired = message is EXPIRED
         self._finish()
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether the attempt ended without a word: the link was lost, or nobody was there to answer."""
+        return self._final is None and self._error is None and not self._expired
+
+    def resume(self, before: Call | float) -> None:
+        """Go on for an attempt in another form, or until a deadline: this is not the first one."""
+        if isinstance(before, Call):
+            self.deadline, self._tries = before.deadline, before._tries
+        else:
+            self.deadline, self._tries = before, 1
 
     def _finish(self) -> None:
         try:
@@ -208,7 +223,7 @@ class Call:
         if error is None and not self._expired and self._is_silent(now) and not (self.known and not lasting):
             raise NotStored(self.name)
         if lasting or now + pause >= self.deadline:
-            raise error or OperationTimeout(self._why())
+            raise error or OperationTimeout(self.why(self.name))
         return pause
 
     def _is_silent(self, now: float) -> bool:
@@ -221,10 +236,11 @@ class Call:
             self._silent = now
         return now - self._silent >= SILENCE or now >= self.deadline
 
-    def _why(self) -> str:
+    def why(self, name: str) -> str:
+        """What to say when time is over."""
         where = "" if self._session._runtime.links.connections else "; this session is connected to nobody now"
         return (
-            f"no store has acknowledged {self.name} within {self.timeout:g} s, in {self._tries} attempts{where}; "
+            f"no store has acknowledged {name} within {self.timeout:g} s, in {self._tries} attempts{where}; "
             "it may have been stored all the same"
         )
 
@@ -268,6 +284,7 @@ class Call:
         self.begin()
         return self.finish()
 
-    def renew(self) -> None:
+    def renew(self, timeout: float | None = None) -> None:
         """Its time begins now: nobody has waited for it so far."""
+        self.timeout = self.timeout if timeout is None else timeout
         self.deadline = self._session._node.keeper.now() + self.timeout

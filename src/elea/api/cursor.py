@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from elea.api.calling import TIMEOUT, Call, query
 from elea.api.querying import seconds
 from elea.model.errors import StoreError
+from elea.model.qos import QueryTarget
 
 if TYPE_CHECKING:
     from elea.api.session import Session
@@ -26,12 +27,16 @@ class Cursor:
             cursor.move(reading.next)
     """
 
-    def __init__(self, session: Session, key_expr: str, name: str, timeout: float | None = None) -> None:
+    def __init__(
+        self, session: Session, key_expr: str, name: str, timeout: float | None = None, *, log: str | None = None
+    ) -> None:
         if not name or ";" in name:
             raise ValueError(f"the name of a cursor has at least one character and no ';', not {name!r}")
         self._session = session
         self._key_expr = key_expr
         self._name = name
+        self._log = "" if log is None else f";log={log}"
+        self._target = QueryTarget.BEST_MATCHING if log is None else QueryTarget.ALL
         self._timeout = TIMEOUT if timeout is None else seconds(timeout)
 
     @property
@@ -46,7 +51,7 @@ class Cursor:
         return position
 
     def facts(self) -> dict[str, Any]:
-        """`log`, `epoch`, `first` and `end` of the log, and `position` of the cursor."""
+        """`log`, `epoch`, `first` and `end` of the log, `position` of the cursor, and `damaged` stretches."""
         return self._said(self.prepare().wait())
 
     def move(self, position: int) -> None:
@@ -59,8 +64,8 @@ class Cursor:
 
     def prepare(self, what: str = "") -> Call:
         """A request about it."""
-        body = query(f"name={self._name}{what}")
-        return Call(self._session, "cursor", self._key_expr, body, timeout=self._timeout)
+        body = query(f"name={self._name}{what}{self._log}")
+        return Call(self._session, "cursor", self._key_expr, body, timeout=self._timeout, target=self._target)
 
     @staticmethod
     def _said(answer: dict[str, Any]) -> dict[str, Any]:

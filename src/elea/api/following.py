@@ -57,6 +57,7 @@ from elea.model.errors import (
 )
 from elea.model.keyexpr import KeyExpr
 from elea.model.qos import Locality
+from elea.protocol.pacing import Windows
 
 if TYPE_CHECKING:
     from elea.api.session import Session
@@ -82,6 +83,8 @@ COMMIT_SECONDS: Final = 0.2
 
 ENDING_SECONDS: Final = 2.0
 """How long an ending subscriber waits for its thread; a function of the user may take longer."""
+
+SECOND_NS: Final = 1_000_000_000
 
 _log = logging.getLogger("elea.api")
 
@@ -118,17 +121,21 @@ class FollowingSubscriber(Subscriber[H]):
         *,
         auto_commit: bool = True,
         on_loss: Callable[[Loss], object] | None = None,
+        windows: Windows | None = None,
         consumer: Callable[[Callable[[], None]], Consumer] | None = None,
     ) -> None:
         """See the module.
 
         Args:
+            windows: when samples are given to the handler, on the clock of the node; not given, always.
             consumer: of the asyncio twin, which has another idea of who takes; given what to call when there is room.
         """
         self._reader = LogReader(session, str(key_expr))
         self._cursor = start.cursor
         self._auto_commit = auto_commit and start.cursor is not None
         self._on_loss = on_loss
+        self._windows = windows
+        self._keeper = session._node.keeper
         self._bell = threading.Event()
         self._moving = threading.Lock()  # for who counts
         self._committing = threading.Lock()  # for who moves the cursor
@@ -140,9 +147,18 @@ class FollowingSubscriber(Subscriber[H]):
         """Why it has ended by itself."""
         self.interruptions = 0
         """Reads that failed and were tried again."""
+        self._trouble: EleaError | None = None  # why the last one failed, if it may be over soon
         self._next = self._committed = self._reader.begin(start)
         self._progress = Progress(self._next)
-        super().__init__(session, key_expr, handler, Locality.ANY)
+        super().__init__(session, key_expr, handler, self._origin)
+        self._begin(consumer)
+
+    @property
+    def _origin(self) -> Locality:
+        """Whose samples say that there is more to read."""
+        return Locality.ANY
+
+    def _begin(self, consumer: Callable[[Callable[[], None]], Consumer] | None) -> None:
         self._consumer: Consumer
         self._thread = threading.Thread(target=self._run, name="elea-follow", daemon=True)
         if consumer is not None:
@@ -232,7 +248,7 @@ class FollowingSubscriber(Subscriber[H]):
 
     def _follow(self) -> None:
         pause = LEAST_PAUSE
-        while not self._gone:
+        while self._await_window():
             begun = monotonic()
             self._bell.clear()
             step = self._step()
@@ -258,14 +274,31 @@ class FollowingSubscriber(Subscriber[H]):
                 return False
             self._commit_if_due()
 
-    def _step(self) -> Step | None:
+    def _await_window(self, until: float | None = None) -> bool:
+        """Wait until samples may be given; False if that is not wanted any more, or not before a time."""
+        while not self._gone:
+            now = int(self._keeper.now() * SECOND_NS)
+            if self._windows is None or self._windows.open_at(now):
+                return True
+            left = (self._windows.opening(now) - now) / SECOND_NS
+            if until is not None:
+                left = min(left, until - monotonic())
+                if left <= 0:
+                    return False
+            self._commit_if_due()
+            threading.Event().wait(min(left, COMMIT_SECONDS))
+        return False
+
+    def _step(self, most: int | None = None) -> Step | None:
         """The next samples, None if they could not be had now."""
         self._is_reading = True
+        self._trouble = None
         try:
-            step = self._reader.read(self._next, self._barrier)
+            step = self._reader.read(self._next, self._barrier, most)
             self._barrier = None
             return step
         except PASSING as error:
+            self._trouble = error
             self.interruptions += 1
             _log.warning("read again key=%s position=%d error=%s", self._key_expr, self._next, error)
         except StoreTrimmed as error:
@@ -317,7 +350,7 @@ class FollowingSubscriber(Subscriber[H]):
             self._bell.clear()
         if monotonic() - self._looked_at >= COMMIT_SECONDS:
             self._commit_if_due()
-        return not self._gone
+        return not self._gone if self._windows is None else self._await_window()
 
     # -- the cursor
 
@@ -351,11 +384,14 @@ class FollowingSubscriber(Subscriber[H]):
     def _leave(self) -> None:
         self._finish()  # while the session can still move the cursor
 
+    def _join(self) -> None:
+        if not self._is_reading and threading.current_thread() is not self._thread:
+            self._thread.join(ENDING_SECONDS)
+
     def _end(self) -> None:
         super()._end()
         self._bell.set()
-        if not self._is_reading and threading.current_thread() is not self._thread:
-            self._thread.join(ENDING_SECONDS)
+        self._join()
         if self._auto_commit:
             try:
                 with self._committing:

@@ -66,6 +66,8 @@ class LogReader:
         self._rows = FIRST_ROWS
         self.epoch = ""
         self.end = 0
+        self.timeout: float | None = None
+        """Seconds for the parts of a read, if not as many as usual."""
 
     def begin(self, start: Start) -> int:
         """The position to begin with; a new cursor is set to it."""
@@ -105,8 +107,8 @@ class LogReader:
         self.epoch, self.end = reading.epoch or "", reading.end or 0
         return found
 
-    def read(self, start: int, end: int | None = None) -> Step:
-        """The next samples from a position on.
+    def read(self, start: int, end: int | None = None, most: int | None = None) -> Step:
+        """The next samples from a position on, `most` of them at most.
 
         Raises:
             StoreTrimmed, StoreCorrupt: they cannot be had any more.
@@ -114,7 +116,8 @@ class LogReader:
         """
         samples: list[StoredSample] = []
         octets, is_whole = 0, True
-        with self._session.read(self._key, start=start, end=end, limit=self._rows) as reading:
+        limit = self._rows if most is None else min(most, self._rows)
+        with self._session.read(self._key, start=start, end=end, limit=limit, timeout=self.timeout) as reading:
             for batch in reading:
                 samples += samples_of(batch)
                 octets += batch.nbytes
@@ -124,9 +127,10 @@ class LogReader:
         if reading.epoch != self.epoch:
             raise StoreReplaced(reading.log or "", reading.epoch or "", self.epoch)
         self.end = reading.end or 0
-        if is_whole and len(samples) < self._rows:
+        if is_whole and len(samples) < limit:
             return Step(samples, max(start, reading.next or 0), self.end)
-        self._rows = rows_after(len(samples), octets)
+        if limit == self._rows:
+            self._rows = rows_after(len(samples), octets)
         return Step(samples, samples[-1].position + 1, self.end)
 
     def renew(self) -> int:

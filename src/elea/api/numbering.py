@@ -11,10 +11,13 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
 
-__all__ = ["WINDOW", "Numbers"]
+__all__ = ["WINDOW", "Numbers", "Taken"]
 
 WINDOW: Final = 500
 """Runs of numbers (a sample or a batch is one) from the oldest unacknowledged to the newest; see above."""
+
+Taken = tuple[int, int, int]
+"""A place in the window, to be released; entity and number of a sample."""
 
 _ALL: Final = 1 << 32
 
@@ -22,8 +25,7 @@ _ALL: Final = 1 << 32
 class Numbers:
     """The numbers of one entity. `fresh` gives another entity when they are used up."""
 
-    def __init__(self, node: str, entity: int, fresh: Callable[[], int]) -> None:
-        self._node = node
+    def __init__(self, entity: int, fresh: Callable[[], int]) -> None:
         self._entity = entity
         self._fresh = fresh
         self._next = 0
@@ -33,8 +35,8 @@ class Numbers:
         self._waiting: list[Callable[[], object]] = []
         self._lock = threading.Lock()
 
-    def take(self, count: int = 1) -> tuple[int, str] | None:
-        """A place in the window, and the source of the first of `count` samples as text; None if there is no room."""
+    def take(self, count: int = 1) -> Taken | None:
+        """A place in the window, and entity and number of the first of `count` samples; None if there is no room."""
         with self._lock:
             if self._serial - self._oldest >= WINDOW and not self._advance():
                 return None
@@ -44,7 +46,7 @@ class Numbers:
             self._next += count
             self._serial += 1
             self._open[serial] = None
-        return serial, f"{self._node}.{self._entity}.{number}"
+            return serial, self._entity, number
 
     def release(self, serial: int) -> None:
         """A number will not be tried again."""
@@ -66,7 +68,7 @@ class Numbers:
                 return
         wake()
 
-    def wait(self, count: int = 1) -> tuple[int, str]:
+    def wait(self, count: int = 1) -> Taken:
         """`take`, waiting for room. What is in the window ends by its own timeout, so this does."""
         while (found := self.take(count)) is None:
             room = threading.Event()

@@ -21,24 +21,27 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from elea.broker.discovery import Discovery
+    from elea.broker.node import Node
     from elea.broker.storage.service import Storages
 
-__all__ = ["link_settings", "start"]
+__all__ = ["link_settings", "set_aggregation", "start"]
 
 _log = logging.getLogger("elea.api")
 
 
 def start(settings: Settings) -> Runtime:
     """A node as `settings` describe it, listening and connected."""
-    _refuse_unknown(settings)
     node_id = settings.id or NodeId.random(SystemChance())
     runtime = Runtime(node_id.data, settings.role, link_settings(settings, node_id), timestamping=settings.timestamping)
+    set_aggregation(runtime.node, settings)
     admin = settings.admin
     Admin(runtime.node, runtime.links, enabled=admin.enabled, read=admin.read, metadata=settings.metadata)
     try:
         if settings.storages is not None:
             runtime.storages = _storages(runtime, settings)
         runtime.listen(settings.listen.locators if settings.role is not Role.CLIENT else ())
+        if runtime.storages is not None:
+            runtime.storages.align(runtime.links.settings)
         connect = settings.connect
         # Clients take no part in gossip, and one that is told where to connect and does not scout finds nobody.
         if settings.role is not Role.CLIENT or settings.scouting.multicast.enabled or not connect.locators:
@@ -55,11 +58,11 @@ def start(settings: Settings) -> Runtime:
     return runtime
 
 
-def _refuse_unknown(settings: Settings) -> None:
-    """What a valid configuration may ask for and this node cannot do: going on without it would lose data silently."""
-    if settings.aggregated_subscribers or settings.aggregated_publishers:
-        hint = "declare the wider key expression in the program"
-        raise ConfigError("aggregation", "declarations are not aggregated yet", hint)
+def set_aggregation(node: Node, settings: Settings) -> None:
+    """Tell a node which key expressions it declares in place of those they include; as others see them."""
+    before = "" if settings.namespace is None else f"{settings.namespace}/"
+    node.own.aggregated_subscribers = tuple(f"{before}{one}" for one in settings.aggregated_subscribers)
+    node.own.aggregated_publishers = tuple(f"{before}{one}" for one in settings.aggregated_publishers)
 
 
 def _storages(runtime: Runtime, settings: Settings) -> Storages | None:

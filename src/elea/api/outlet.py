@@ -12,7 +12,7 @@ from elea.api.instrumentation import TimestampInstrumentation
 from elea.api.timestamp import Timestamp
 from elea.api.zbytes import IntoZBytes, into_bytes
 from elea.broker.delivery import Mailbox
-from elea.broker.relay import OutgoingKey
+from elea.broker.relay import OutgoingKey, stamped
 from elea.broker.routes import Arrived
 from elea.io.errors import LinkClosed, LinkStalled
 from elea.model.encoding import Encoding
@@ -101,13 +101,11 @@ class Outlet:
         node = self._session._node
         if self.generation != node.generation:
             self.refresh()
+        if node.stamper is not None:
+            # Here, so that subscribers of this process, storages and neighbours see the same timestamp.
+            meta = stamped([(0, 0, b"", qos, meta, payload)], node.stamper, node.keeper.wall_ns())[0][4]
         if self.faces:
-            parts: list[bytes] = []
-            if node.stamper is None:
-                parts = [self._outgoing.header(meta, len(payload), qos), payload]
-            else:
-                run = [(0, 0, b"", qos, meta, payload)]
-                self._outgoing.stamp(run, parts, node.stamper, node.keeper.wall_ns())
+            parts = (self._outgoing.header(meta, len(payload), qos), payload)
             size = len(parts[0]) + len(payload)
             droppable = not reliable or not qos & 8
             stalled: LinkStalled | None = None

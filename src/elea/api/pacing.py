@@ -25,7 +25,7 @@ from elea.protocol import pacing
 if TYPE_CHECKING:
     from elea.api.session import Session
 
-__all__ = ["PacedSubscriber", "Periodic", "Pull"]
+__all__ = ["PacedSubscriber", "Periodic", "Pull", "check_count"]
 
 H = TypeVar("H")
 
@@ -47,7 +47,7 @@ class Pull:
     """How many samples a pull asks for that does not say; None for all there are."""
 
     def __post_init__(self) -> None:
-        _check_count(self.max_samples)
+        check_count(self.max_samples)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Periodic:
     """As for `Pull`."""
 
     def __post_init__(self) -> None:
-        _check_count(self.max_samples)
+        check_count(self.max_samples)
         pacing.Windows(0, _ns(self.period), _ns(self.duration))
 
     def windows(self, keeper: Keeper) -> pacing.Windows:
@@ -129,7 +129,7 @@ class PacedSubscriber(Subscriber[H]):
         if self._gone:
             self._session._refuse(f"subscriber on {self._key_expr} is undeclared")
         most = self._max_samples if max_samples is None else max_samples
-        _check_count(most)
+        check_count(most)
         node = self._session._node
         if not self._pacer.mode.pull:
             return super().pull()
@@ -149,6 +149,11 @@ class PacedSubscriber(Subscriber[H]):
             self._pulls.append((most, sink))
             self._arm(now)
         return channel.recv(timeout=timeout)  # type: ignore[attr-defined, no-any-return]
+
+    def _put_back(self, samples: list[Sample]) -> None:
+        """Samples of the last pull that nobody got: the next one brings them again."""
+        with self._pacing:
+            self._pacer.put_back(samples)
 
     # -- in the thread that delivers
 
@@ -218,7 +223,8 @@ def _ns(time: float | timedelta) -> int:
     return round(time * SECOND_NS)
 
 
-def _check_count(most: int | None) -> None:
+def check_count(most: int | None) -> None:
+    """Raise if a pull cannot ask for so many samples."""
     if most is not None and most < 1:
         raise ValueError(f"a pull asks for one sample at least, not {most}")
 

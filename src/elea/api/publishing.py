@@ -10,6 +10,7 @@ from elea.api.outlet import FixedOutlet
 from elea.api.timestamp import Timestamp
 from elea.api.zbytes import IntoZBytes
 from elea.broker.delivery import Mailbox
+from elea.broker.own import aggregate_of
 from elea.model.encoding import Encoding
 from elea.model.keyexpr import KeyExpr
 from elea.model.qos import CongestionControl, Locality, Priority, Qos, Reliability
@@ -61,8 +62,9 @@ class Publisher(Handle):
             encoding=encoding,
         )
         self.put = self._outlet.put  # type: ignore[assignment, method-assign] # one call less for every sample
-        self._interest = session._node.own.watch(
-            session._whole(str(key_expr)),
+        own, whole = session._node.own, session._whole(str(key_expr))
+        self._interest = own.watch(
+            aggregate_of(own.aggregated_publishers, whole) or whole,
             Kinds.KEYEXPRS | Kinds.SUBSCRIBERS,
             InterestMode.CURRENT_FUTURE,
             Mailbox(self._told),

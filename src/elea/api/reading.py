@@ -6,13 +6,18 @@ memory, however slow the reader is. The octets are copied once, from messages in
 
 from __future__ import annotations
 
+import json
 from collections import deque
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from elea.api.batches import arrow
 from elea.api.calling import TIMEOUT, Call, query
 from elea.api.querying import seconds
+from elea.model.encoding import Encoding
 from elea.model.errors import StoreError, StoreReplaced
+from elea.model.keyexpr import KeyExpr
+from elea.model.qos import QueryTarget, SampleKind
 from elea.model.timerange import TimeRange
 
 if TYPE_CHECKING:
@@ -45,6 +50,9 @@ class Reading:
         by_time: bool,
         skip_damaged: bool,
         timeout: float | None,
+        log: str | None = None,
+        keys: Sequence[str] | None = None,
+        kind: SampleKind | None = None,
     ) -> None:
         arrow()
         for name, value in (("start", start), ("end", end), ("limit", limit)):
@@ -66,6 +74,12 @@ class Reading:
         if time is not None:
             asked = TimeRange.parse(time) if isinstance(time, str) else time
             self._fixed.append(f"time={asked.resolve(session._node.keeper.wall_ns())}")
+        if kind is not None:
+            self._fixed.append("kind=del" if kind is SampleKind.DELETE else "kind=put")
+        if log is not None:
+            self._fixed.append(f"log={log}")
+        self._target = QueryTarget.BEST_MATCHING if log is None else QueryTarget.ALL
+        self._payload = None if keys is None else json.dumps({"keys": [str(KeyExpr(one)) for one in keys]}).encode()
         self._batches: deque[pa.RecordBatch] = deque()
         self.log: str | None = None
         """The log that is read, known from the first batch on."""
@@ -137,7 +151,8 @@ class Reading:
         for name, value in (("from", self._from), ("to", self._to), ("limit", self._limit)):
             if value is not None:
                 parameters.append(f"{name}={value}")
-        call = Call(self._session, "read", self._key_expr, query(";".join(parameters)), timeout=self._timeout)
+        body = query(";".join(parameters), self._payload, Encoding.APPLICATION_JSON)
+        call = Call(self._session, "read", self._key_expr, body, timeout=self._timeout, target=self._target)
         call.known = self.log is not None
         call.begin()
         return call

@@ -9,7 +9,7 @@ from typing import Any
 from elea.model import errors
 from elea.model.errors import EleaError, OperationTimeout, StoreError
 
-__all__ = ["Receipt", "answer_of", "error_of"]
+__all__ = ["Receipt", "again", "answer_of", "error_of", "made_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +61,29 @@ def error_of(payload: bytes) -> EleaError:
         form = None
     if not isinstance(form, dict):
         return StoreError(f"a store refuses: {payload[:500].decode('utf-8', 'replace')}")
-    text = str(form.pop("text", "a store refuses, and does not say why"))
-    name = form.pop("error", None)
+    return made_of(form)
+
+
+def made_of(form: dict[str, Any]) -> EleaError:
+    """The error that a form of it stands for."""
+    fields = dict(form)
+    text = str(fields.pop("text", "a store refuses, and does not say why"))
+    name = fields.pop("error", None)
     kind = getattr(errors, name, None) if isinstance(name, str) and name in errors.__all__ else None
     if not (isinstance(kind, type) and issubclass(kind, EleaError)):
         return StoreError(text)
     # Every class has a constructor of its own, which makes the text of its data. Here the text is known already.
     found = kind.__new__(kind, text)
     found.args = (text,)
-    for field, value in form.items():
+    for field, value in fields.items():
         if field.isidentifier() and not field.startswith("_") and not hasattr(kind, field):
             setattr(found, field, value)
+    return found
+
+
+def again(error: EleaError) -> EleaError:
+    """The same error once more, for another who waits: an exception that is raised twice gathers both traces."""
+    found = type(error).__new__(type(error))
+    found.args = error.args
+    vars(found).update(vars(error))
     return found

@@ -11,8 +11,9 @@ import itertools
 import threading
 import weakref
 from collections.abc import Callable
+from functools import lru_cache
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypeVar, overload
 
 from elea.api.config import Config
 from elea.api.handle import Handle
@@ -35,11 +36,12 @@ from elea.model.qos import CongestionControl, Locality, Priority, Qos, QueryTarg
 from elea.wire.zenoh1.samples import split_body
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from datetime import datetime, timedelta
 
     import pyarrow as pa
 
+    from elea.api.bulk import Bulk
     from elea.api.cancellation import CancellationToken
     from elea.api.cursor import Cursor
     from elea.api.following import Loss
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
     from elea.api.reply import IntoQueryConsolidation, ReplyKeyExpr
     from elea.api.sessioninfo import SessionInfo
     from elea.api.storing import Durability, Storing
+    from elea.model.qos import SampleKind
     from elea.model.selector import Selector
     from elea.model.timerange import TimeRange
 
@@ -65,7 +68,7 @@ T = TypeVar("T", bound=Handle)
 SESSION_EID = 1
 NO_OPTIONS = (None,) * 7
 NO_ORIGIN = "a log does not know where samples came from: leave out allowed_origin"
-NO_HISTORY = "a subscriber with a mode gets live samples only: leave out history, since and cursor"
+NO_HANDLER = "pull() of a subscriber with history, since or cursor returns its samples: leave out the handler"
 
 
 class Session:
@@ -87,6 +90,7 @@ class Session:
         self._closed = False
         self._usual: QueryOptions | None = None
         self._stores: Storing | None = None
+        self._bulk: Bulk | None = None
         self._first_use = threading.Lock()
         self._runtime = start(self._settings)
         self._node = self._runtime.node
@@ -251,6 +255,26 @@ class Session:
         self._outlet(key_expr, allowed_destination).send(meta, payload, raw, True)
         return None
 
+    @overload
+    def put_batch(
+        self,
+        batch: pa.RecordBatch | pa.Table | Iterable[tuple[str, IntoZBytes]],
+        key_expr: KeyExpr | str | None = None,
+        *,
+        durability: Literal["persistent", "transient"] | None = "persistent",
+        timeout: float | int | None = None,
+    ) -> Receipt: ...
+
+    @overload
+    def put_batch(
+        self,
+        batch: pa.RecordBatch | pa.Table | Iterable[tuple[str, IntoZBytes]],
+        key_expr: KeyExpr | str | None = None,
+        *,
+        durability: Literal["volatile"],
+        timeout: float | int | None = None,
+    ) -> None: ...
+
     def put_batch(
         self,
         batch: pa.RecordBatch | pa.Table | Iterable[tuple[str, IntoZBytes]],
@@ -258,7 +282,7 @@ class Session:
         *,
         durability: Durability | None = "persistent",
         timeout: float | int | None = None,
-    ) -> Receipt:
+    ) -> Receipt | None:
         """Have many samples stored; returns when a broker has them all safe. Needs pyarrow.
 
         ::
@@ -269,11 +293,20 @@ class Session:
             batch: pairs of key and payload, or columns `key, payload` and any of `kind` (0 put, 1 delete), `encoding`,
                 `schema`, `attachment`, `ntp64` with `stamp_id`.
             key_expr: what has all the keys, such as the expression of the storage; found out unless given.
+            durability: `volatile` publishes them, as `put` does, to whoever subscribes: nobody stores or acknowledges
+                them, and it returns when they have been handed to their links, waiting for room there.
             timeout: seconds to go on trying with each part of about 8 MB.
 
         Raises:
             NotStored, StoreError, OperationTimeout: something was not acknowledged; a note says how much was.
         """
+        if durability == "volatile":
+            if self._bulk is None:
+                from elea.api.bulk import Bulk
+
+                self._bulk = Bulk(self)
+            self._bulk.publish(batch)
+            return None
         return self._storing.put_batch(batch, key_expr, durability, timeout)
 
     def read(
@@ -288,6 +321,9 @@ class Session:
         by_time: bool = False,
         skip_damaged: bool = False,
         timeout: float | int | None = None,
+        log: str | None = None,
+        keys: Sequence[str] | None = None,
+        kind: SampleKind | None = None,
     ) -> Reading:
         """What a broker has stored of a key expression, as Arrow record batches. Needs pyarrow.
 
@@ -302,6 +338,9 @@ class Session:
             by_time: in the order of timestamps, not of arrival; such an answer comes as a whole.
             skip_damaged: pass over what cannot be read, instead of raising StoreCorrupt.
             timeout: seconds to wait for each part of about 8 MB.
+            log: the name of the log, if several keep keys of the expression.
+            keys: only samples with a key of one of these expressions.
+            kind: only puts, or only deletions.
 
         Raises:
             NotStored, StoreTrimmed, StoreCorrupt, StoreError, OperationTimeout: by the iteration, if not at once.
@@ -319,13 +358,16 @@ class Session:
             by_time=by_time,
             skip_damaged=skip_damaged,
             timeout=timeout,
+            log=log,
+            keys=keys,
+            kind=kind,
         )
 
-    def cursor(self, key_expr: KeyExpr | str, name: str) -> Cursor:
-        """A named position in the log of a key expression, which the broker remembers."""
+    def cursor(self, key_expr: KeyExpr | str, name: str, *, log: str | None = None) -> Cursor:
+        """A named position in the log of a key expression (of `log` if several have it), which the broker remembers."""
         from elea.api.cursor import Cursor
 
-        return Cursor(self, str(self._key(key_expr)), name)
+        return Cursor(self, str(self._key(key_expr)), name, log=log)
 
     def declare_publisher(
         self,
@@ -378,19 +420,31 @@ class Session:
             return self._keep(Subscriber(self, self._key(key_expr), handler, origin))
         if follows and allowed_origin is not None:
             raise ValueError(NO_ORIGIN)
-        if mode is None:
-            from elea.api.following import FollowingSubscriber, Start
+        if not follows:
+            from elea.api.pacing import PacedSubscriber
 
-            start = Start(history, since, cursor)
-            follower: Subscriber[Any] = FollowingSubscriber(
-                self, self._key(key_expr), handler, start, auto_commit=auto_commit, on_loss=on_loss
+            assert mode is not None
+            return self._keep(PacedSubscriber(self, self._key(key_expr), handler, origin, mode))
+        from elea.api.following import FollowingSubscriber, Start
+        from elea.api.pacing import Periodic
+
+        start = Start(history, since, cursor)
+        windows = None
+        if isinstance(mode, Periodic) and not mode.pull:
+            windows = mode.windows(self._node.keeper)
+        elif mode is not None:
+            from elea.api.pulling import PullingSubscriber
+
+            if handler is not None:
+                raise ValueError(NO_HANDLER)
+            puller: Subscriber[Any] = PullingSubscriber(
+                self, self._key(key_expr), start, mode, auto_commit=auto_commit, on_loss=on_loss
             )
-            return self._keep(follower)
-        if follows:
-            raise ValueError(NO_HISTORY)
-        from elea.api.pacing import PacedSubscriber
-
-        return self._keep(PacedSubscriber(self, self._key(key_expr), handler, origin, mode))
+            return self._keep(puller)
+        follower: Subscriber[Any] = FollowingSubscriber(
+            self, self._key(key_expr), handler, start, auto_commit=auto_commit, on_loss=on_loss, windows=windows
+        )
+        return self._keep(follower)
 
     def replay(
         self,
@@ -521,8 +575,10 @@ class Session:
         source_info: SourceInfo | None = None,
     ) -> dict[str, Any]:
         """The options of a put or a deletion as `Storing.prepare` takes them."""
+        self._check()
         return {
-            "key": str(self._key(key_expr)),
+            # What a store has taken before is a key; looking once more is a tenth of what an acknowledged put costs.
+            "key": key_expr if self._storing.kept.has(key_expr, durability) else str(self._key(key_expr)),
             "payload": payload,
             "durability": durability,
             "timeout": timeout,
@@ -530,7 +586,7 @@ class Session:
             "attachment": attachment,
             "timestamp": timestamp,
             "source_info": source_info,
-            "qos": _qos(congestion_control, priority, express, CongestionControl.BLOCK).raw,
+            "qos": _qos_for_store(congestion_control, priority, express),
             "destination": allowed_destination,
         }
 
@@ -624,6 +680,14 @@ def open(config: Config | None = None, *, timestamp_callback: Any = None) -> Ses
         ConfigError, SessionError, LinkError: what is wrong, and what to do about it.
     """
     return Session(Config() if config is None else config)
+
+
+@lru_cache(typed=True)
+def _qos_for_store(
+    congestion_control: CongestionControl | None, priority: Priority | None, express: bool | None
+) -> int:
+    """The same as an octet, for samples that a store acknowledges."""
+    return _qos(congestion_control, priority, express, CongestionControl.BLOCK).raw
 
 
 def _qos(

@@ -67,7 +67,8 @@ class SessionInfo:
         """Messages lost in this node, each counted once, by reason; an extra of Elea.
 
         On the way out, over all links there were: `full` had no room and may be dropped, `refused` had none and may
-        not, `closed` came or waited when the link ended. `undelivered` were for handlers here that were too slow.
+        not, `closed` came or waited when the link ended, `oversized` were larger than a batch of a low-latency
+        session, which has no fragments. `undelivered` were for handlers here that were too slow.
         """
         return self._session._runtime.links.dropped()
 

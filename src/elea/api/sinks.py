@@ -6,6 +6,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Generic, Protocol, TypeVar
 
+from elea.api.arrowing import Arrow
 from elea.api.callbacks import Callback, DirectSink
 from elea.api.channels import DEFAULT_CAPACITY, Handler
 
@@ -86,6 +87,10 @@ def into_handler(argument: object, of: str = "") -> tuple[Sink[T], object]:
     """
     if argument is None or isinstance(argument, DefaultHandler):
         return _channel(DEFAULT_CAPACITY, False, of)
+    if isinstance(argument, Arrow):
+        raise ValueError(
+            "an Arrow handler is for subscribers of live samples; leave out mode, history, since and cursor"
+        )
     if isinstance(argument, FifoChannel | RingChannel):
         return _channel(argument.capacity, isinstance(argument, RingChannel), of)
     if callable(argument):

@@ -7,13 +7,14 @@
         volumes: {log: {dir: "/var/lib/elea", sync: "durable"}},
         storages: {
           home: {key_expr: "home/**", volume: "log", retain: {age: 86400, bytes: 1000000000}},
-          now: {key_expr: "now/**", volume: "memory"},
+          now: {key_expr: "now/**", volume: "memory", replication: {peers: ["tcp/10.0.0.2:7447"], interval: 10}},
         },
       },
     }
 
 Volume `memory` is always there. Volume `log` keeps each storage in a directory of its name below `dir`, and besides
-the log `default`, for keys of no storage that were put with a durability.
+the log `default`, for keys of no storage that were put with a durability. `replication` names the brokers whose storage
+of the same key expression it is aligned with; that of a volume is for the log `default`.
 """
 
 from __future__ import annotations
@@ -22,9 +23,24 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, cast
 
 from elea.api.json5 import Json
-from elea.api.kinds import Anything, Choice, Either, Flag, Key, Kind, Listed, Real, Record, Text, Whole, nearest, refuse
+from elea.api.kinds import (
+    Anything,
+    Choice,
+    Either,
+    Flag,
+    Key,
+    Kind,
+    Listed,
+    Locator,
+    Real,
+    Record,
+    Text,
+    Whole,
+    nearest,
+    refuse,
+)
 from elea.model.errors import ConfigError
-from elea.model.values import value_class
+from elea.model.values import replaced, value_class
 
 if TYPE_CHECKING:
     from elea.broker.storage.settings import StorageSettings, StoreSettings
@@ -34,11 +50,37 @@ __all__ = ["Plugins", "store_settings"]
 MANAGER: Final = "storage_manager"
 VOLUMES: Final = ("memory", "log")
 
+LEAST_INTERVAL: Final = 0.1
+"""Seconds between two rounds of alignment, at least."""
+
+
+@value_class
+class _AtLeast:
+    """A number that is not below another."""
+
+    least: float
+
+    @property
+    def expects(self) -> str:
+        return f"a number from {self.least:g} on"
+
+    def read(self, value: Json, path: str) -> Json:
+        found = Real().read(value, path)
+        return found if isinstance(found, float) and self.least <= found < 1e9 else refuse(path, value, self.expects)
+
+
 _COUNT: Final = Whole(1, (1 << 63) - 1)
 _RETAIN: Final = Record(
     {},
     {"age": Real(), "bytes": _COUNT, "samples": _COUNT, "past_cursors": Flag()},
     {"past_cursors": False},
+)
+# The names of eclipse-zenoh. Where the others are must be said here; how time is cut is settled (`store.digest`).
+_CUTS: Final[dict[str, Kind]] = {"sub_intervals": _COUNT, "hot": _COUNT, "warm": _COUNT}
+_REPLICATION: Final = Record(
+    {"peers": Listed(Locator(), filled=True)},
+    {"interval": _AtLeast(LEAST_INTERVAL), "propagation_delay": _AtLeast(0.0), **_CUTS},
+    {"interval": 10.0, "propagation_delay": 250.0},
 )
 _VOLUME: Final = Either(Record({"id": Choice(VOLUMES)}, {"dir": Text(filled=True)}), Choice(VOLUMES))
 _STORAGE: Final = Record(
@@ -48,16 +90,18 @@ _STORAGE: Final = Record(
         "retain": _RETAIN,
         "strip_prefix": Text(),
         "garbage_collection": Anything(),
-        "replication": Anything(),
+        "replication": _REPLICATION,
     },
     {"complete": False},
 )
-_LOG: Final = Record({"dir": Text(filled=True)}, {"sync": Choice(("durable", "relaxed"))}, {"sync": "durable"})
+_LOG: Final = Record(
+    {"dir": Text(filled=True)},
+    {"sync": Choice(("durable", "relaxed")), "replication": _REPLICATION},
+    {"sync": "durable"},
+)
 
 NOT_YET: Final = {
-    "strip_prefix": "whole keys are stored; leave it out",
     "garbage_collection": "deletions are remembered for a day; use retain for how much is kept",
-    "replication": "storages are not aligned yet",
 }
 
 
@@ -115,10 +159,22 @@ def _storage(value: Json, path: str, volumes: Mapping[str, Json]) -> Json:
     given = isinstance(volume, dict) and volume.get("dir") is not None
     if named == "log" and not given and "log" not in volumes:
         raise ConfigError(f"{path}/volume", "volume 'log' has no directory", 'write volumes: {log: {dir: "…"}}')
+    _check_prefix(cast("str | None", found["strip_prefix"]), cast(str, found["key_expr"]), f"{path}/strip_prefix")
     name = path.rpartition("/")[2]
     if not name or set(name) & set("*?#$ ") or name in ("default", ".", ".."):
         raise ConfigError(path, f"{name!r} cannot be the name of a storage", "use letters, digits, '-' and '_'")
     return found
+
+
+def _check_prefix(prefix: str | None, key_expr: str, path: str) -> None:
+    if not prefix:
+        return
+    if "*" in prefix or "$" in prefix:
+        raise ConfigError(path, f"{prefix!r} has wildcards", "give chunks that all keys begin with, such as 'home'")
+    if f"{key_expr}/".startswith(f"{prefix}/"):
+        return
+    hint = "give the chunks that key_expr begins with, without a slash at the end, or leave it out"
+    raise ConfigError(path, f"not all keys of {key_expr!r} begin with {prefix!r}", hint)
 
 
 def store_settings(plugins: Json) -> StoreSettings | None:
@@ -130,21 +186,35 @@ def store_settings(plugins: Json) -> StoreSettings | None:
 
     # Entries set one by one have not been checked together.
     manager = cast("dict[str, Json]", _manager(manager, f"plugins/{MANAGER}"))
-    volumes = cast("dict[str, dict[str, str]]", manager["volumes"])
+    volumes = cast("dict[str, dict[str, Json]]", manager["volumes"])
     log = volumes.get("log")
     storages = tuple(
         _settings(name, item, log) for name, item in cast("dict[str, dict[str, Json]]", manager["storages"]).items()
     )
     default = None
     if log is not None:
-        default = StorageSettings(
-            DEFAULT_LOG, "**", f"{log['dir']}/{DEFAULT_LOG}", complete=False, relaxed=log["sync"] == "relaxed"
+        default = _aligned(
+            StorageSettings(
+                DEFAULT_LOG, "**", f"{log['dir']}/{DEFAULT_LOG}", complete=False, relaxed=log["sync"] == "relaxed"
+            ),
+            log["replication"],
         )
     _check_directories([*storages, *(() if default is None else (default,))])
     return StoreSettings(storages, default) if storages or default is not None else None
 
 
-def _settings(name: str, item: dict[str, Json], log: Mapping[str, str] | None) -> StorageSettings:
+def _aligned(settings: StorageSettings, replication: Json) -> StorageSettings:
+    if not isinstance(replication, dict):
+        return settings
+    return replaced(
+        settings,
+        align_with=tuple(cast("list[str]", replication["peers"])),
+        align_interval=cast(float, replication["interval"]),
+        align_delay=cast(float, replication["propagation_delay"]) / 1000,
+    )
+
+
+def _settings(name: str, item: dict[str, Json], log: Mapping[str, Json] | None) -> StorageSettings:
     from elea.broker.storage.settings import StorageSettings
 
     volume = item["volume"]
@@ -154,7 +224,7 @@ def _settings(name: str, item: dict[str, Json], log: Mapping[str, str] | None) -
     elif (volume.get("id") if isinstance(volume, dict) else volume) == "log" and log is not None:
         directory = f"{log['dir']}/{name}"
     retain = cast("dict[str, Json]", item.get("retain") or {})
-    return StorageSettings(
+    settings = StorageSettings(
         name,
         cast(str, item["key_expr"]),
         directory,
@@ -164,7 +234,9 @@ def _settings(name: str, item: dict[str, Json], log: Mapping[str, str] | None) -
         max_bytes=cast("int | None", retain.get("bytes")),
         max_samples=cast("int | None", retain.get("samples")),
         past_cursors=bool(retain.get("past_cursors")),
+        strip_prefix=cast("str | None", item["strip_prefix"]) or "",
     )
+    return _aligned(settings, item["replication"])
 
 
 def _check_directories(storages: list[StorageSettings]) -> None:

@@ -13,21 +13,26 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from elea.api.calling import TIMEOUT, Call, query
+from elea.api.collecting import Collector
+from elea.api.grouping import Kept, Lane
 from elea.api.numbering import Numbers
 from elea.api.outlet import into_encoding
 from elea.api.querying import seconds
 from elea.api.receipt import Receipt
 from elea.api.zbytes import IntoZBytes, into_bytes
 from elea.model.encoding import Encoding
-from elea.model.errors import EleaError, InvalidKeyExpr, NotStored, StoreError
+from elea.model.errors import EleaError, InvalidKeyExpr, StoreError
 from elea.model.keyexpr import KeyExpr
+from elea.model.node_id import NodeId
 from elea.model.qos import Locality
 from elea.model.timestamp import Timestamp as ModelTimestamp
+from elea.wire.puts import Given
 from elea.wire.zenoh1 import messages as m
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from elea.api.batches import Piece
     from elea.api.identity import SourceInfo
     from elea.api.session import Session
     from elea.api.timestamp import Timestamp
@@ -40,6 +45,7 @@ Durability: TypeAlias = Literal["persistent", "transient", "volatile"]
 SESSION_ENTITY: Final = 1
 MAX_KNOWN: Final = 4096
 BLOCK: Final = 8
+_GIVEN: Final = ("timeout", "payload", "encoding", "attachment", "timestamp", "source_info")
 
 _log = logging.getLogger("elea.api")
 
@@ -49,11 +55,14 @@ class Storing:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._node = str(session.zid())
+        self.node = str(session.zid())
+        self._id = session._node.node_id
         # Numbers must never come a second time from the same entity. A node with an id of its own choice may have had
         # it before, so its entities for this purpose are drawn by lot.
         self._lot = random.SystemRandom() if session._settings.id is not None else None
         self._known: set[str] = set()
+        self.kept = Kept()
+        self._collector = Collector(session, self)
         self.numbers = self.source(SESSION_ENTITY)
         self.calls: set[Call] = set()
         self.closing = threading.Event()
@@ -62,7 +71,7 @@ class Storing:
 
     def source(self, entity: int) -> Numbers:
         """The numbers of an entity of this session."""
-        return Numbers(self._node, self._entity() if self._lot is not None else entity, self._entity)
+        return Numbers(self._entity() if self._lot is not None else entity, self._entity)
 
     def _entity(self) -> int:
         if self._lot is not None:
@@ -93,20 +102,32 @@ class Storing:
     def put(self, *, ack: bool, numbers: Numbers | None = None, **options: Any) -> Receipt | None:
         """Put or delete a sample; with `ack` wait for the store. Options as in `prepare`."""
         numbers = self.numbers if numbers is None else numbers
-        serial, source = numbers.wait()
+        serial, entity, number = numbers.wait()
+        released = False
         try:
-            call = self.prepare(source, **options)
             if not ack:
+                call = self.prepare(entity, number, **options)
+                released = True  # by who is told of the outcome
                 self.send_only(call, numbers, serial)
                 return None
-            return self.receipt(call, call.wait())
+            found = self.in_group(entity, number, options)
+            outcome = None if found is None else self._collector.put(*found)
+            if isinstance(outcome, Receipt):
+                return outcome
+            if isinstance(outcome, EleaError):
+                raise outcome
+            call = self.prepare(entity, number, **options)
+            if outcome is not None and outcome.deadline is not None:
+                call.resume(outcome.deadline)
+            return self.receipt(call, call.wait(), options["durability"])
         finally:
-            if ack:
+            if not released:
                 numbers.release(serial)
 
     def prepare(
         self,
-        source: str,
+        entity: int,
+        number: int,
         *,
         key: str,
         payload: IntoZBytes | None,
@@ -122,6 +143,7 @@ class Storing:
         """The request for one sample; without a payload it is a deletion."""
         if "*" in key:
             raise InvalidKeyExpr(key, "it has wildcards", "a store acknowledges samples of single keys")
+        source = f"{self.node}.{entity}.{number}"
         if source_info is not None:
             who = source_info.source_id
             source = f"{who.zid}.{who.eid}.{source_info.source_sn}"
@@ -143,16 +165,46 @@ class Storing:
             qos=qos | BLOCK,
             destination=Locality.ANY if destination is None else destination,
         )
-        call.known = key in self._known
+        call.known = key in self._known or self.kept.find(key, durability) is not None
         return call
+
+    def in_group(self, entity: int, number: int, options: dict[str, Any]) -> tuple[Lane, Given] | None:
+        """The same as a sample that may travel with others; None if it is not known with which, or it goes alone.
+
+        Without an object or a copy of the options that is not needed: this is half of what a put costs.
+        """
+        key, durability, destination = options["key"], options["durability"], options["destination"]
+        keys = self.kept.find(key, durability)
+        if keys is None or "*" in key or not (destination is None or destination is Locality.ANY):
+            return None
+        timeout, payload, encoding, attachment, timestamp, info = [options[name] for name in _GIVEN]
+        id = self._id
+        if info is not None:
+            id, entity, number = NodeId.parse(str(info.source_id.zid)).data, info.source_id.eid, info.source_sn
+        stamp = self._stamp() if timestamp is None else timestamp.value
+        wanted = None if payload is None or encoding is None else into_encoding(encoding)
+        given = (
+            key.encode(),
+            None if payload is None else into_bytes(payload),
+            0 if wanted is None else wanted.id,
+            None if wanted is None else wanted.schema,
+            None if attachment is None else into_bytes(attachment),
+            0 if stamp is None else stamp.ntp64,
+            None if stamp is None else stamp.id.data,
+            id,
+            entity,
+            number,
+        )
+        return Lane(keys, durability, options["qos"] | BLOCK, TIMEOUT if timeout is None else seconds(timeout)), given
 
     def _stamp(self) -> ModelTimestamp | None:
         """The timestamp of this node, if it gives samples one at all."""
         node = self._session._node
         return None if node.stamper is None else node.clock.tick(node.keeper.wall_ns())
 
-    def receipt(self, call: Call, answer: dict[str, Any]) -> Receipt:
+    def receipt(self, call: Call, answer: dict[str, Any], durability: str | None) -> Receipt:
         """The receipt for one sample."""
+        self.kept.learn(call.name, durability, answer.get("keys"))
         if not call.known:
             if len(self._known) >= MAX_KNOWN:
                 self._known.clear()
@@ -191,59 +243,31 @@ class Storing:
     ) -> Receipt:
         """Store many samples."""
         from elea.api.batches import pieces_of
+        from elea.api.sendingbatch import SendingBatch
 
-        total = Sum()
-        for piece in pieces_of(batch, key_expr):
-            serial, source = self.numbers.wait(piece.rows)
-            try:
-                call = self.prepare_batch(piece.key, piece.data, source, durability, timeout)
-                total.add(piece.rows, call.wait(), call)
-            except EleaError as error:
-                total.note(error)
-                raise
-            finally:
-                self.numbers.release(serial)
-        return total.receipt()
-
-    def prepare_batch(self, key: str, data: bytes, source: str, durability: str | None, timeout: float | None) -> Call:
-        """The request for one piece of a batch."""
-        self.wants(durability, ack=True)
-        parameters = f"src={source}" + (f";durability={durability}" if durability is not None else "")
-        body = query(parameters, data, Encoding("application/vnd.apache.arrow.stream"))
-        return Call(self._session, "batch", key, body, timeout=TIMEOUT if timeout is None else seconds(timeout))
-
-
-class Sum:
-    """The receipts of the pieces of a batch, as one."""
-
-    def __init__(self) -> None:
-        self._first: dict[str, Any] | None = None
-        self._rows = 0
-        self._repeated = 0
-
-    def add(self, rows: int, answer: dict[str, Any], call: Call) -> None:
-        """A piece of `rows` samples was acknowledged."""
+        sending = SendingBatch(self, durability, timeout)
         try:
-            kept = answer["rows"] + answer["repeated"]
-            answer["log"], answer["epoch"], answer["first"]
-        except KeyError as missing:
-            raise StoreError(f"the answer of a store has no {missing}: {answer}") from None
-        if kept != rows:
-            raise NotStored(call.name)
-        if self._first is None:
-            self._first = answer
-        elif (self._first["log"], self._first["epoch"]) != (answer["log"], answer["epoch"]):
-            raise StoreError(f"log {self._first['log']} was replaced by {answer['log']} between two parts of a batch")
-        self._rows += rows
-        self._repeated += answer["repeated"]
+            for piece in pieces_of(batch, key_expr):
+                sending.add(piece, self.numbers.wait(piece.rows)).begin()
+                while sending.is_full:
+                    sending.settle(sending.oldest.finish())
+            while sending:
+                sending.settle(sending.oldest.finish())
+        except EleaError as error:
+            sending.total.note(error)
+            raise
+        finally:
+            sending.end()
+        return sending.total.receipt()
 
-    def note(self, error: EleaError) -> None:
-        """Say with an error what had been stored before it."""
-        if self._rows:
-            error.add_note(f"{self._rows} samples of the batch had been acknowledged before")
-
-    def receipt(self) -> Receipt:
-        """All of it."""
-        if self._first is None:
-            raise ValueError("a batch without samples has nothing to acknowledge")
-        return Receipt(self._first["log"], self._first["epoch"], self._first["first"], self._rows, self._repeated)
+    def prepare_batch(
+        self, piece: Piece, source: str, before: str | None, durability: str | None, timeout: float
+    ) -> Call:
+        """The request for a piece of a batch: `source` is that of its first sample, `before` of the one before it."""
+        parameters = f"src={source}"
+        if before is not None:
+            parameters += f";after={before}"
+        if durability is not None:
+            parameters += f";durability={durability}"
+        body = query(parameters, piece.data, Encoding("application/vnd.apache.arrow.stream"))
+        return Call(self._session, "batch", piece.key, body, timeout=timeout)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
+from elea.api.arrowing import Arrow, BatchSink
 from elea.api.feed import Feed
 from elea.api.handle import Receiving
 from elea.api.sample import Sample
@@ -32,7 +33,12 @@ class Subscriber(Receiving[H]):
 
     def __init__(self, session: Session, key_expr: KeyExpr, handler: object, origin: Locality) -> None:
         sink: Sink[Sample]
-        sink, user = session._handler(handler, "Sample")
+        user: object
+        if isinstance(handler, Arrow) and type(self) is Subscriber:  # others make samples of what arrives
+            sink = batches = BatchSink(handler, session._node, session._namespace)
+            user = batches.handler
+        else:
+            sink, user = session._handler(handler, "Sample")
         super().__init__(session, sink, user)  # type: ignore[arg-type]
         self._key_expr = key_expr
         self._elsewhere = origin is not Locality.SESSION_LOCAL
@@ -51,12 +57,18 @@ class Subscriber(Receiving[H]):
         """Ask for samples that wait; only if declared with a mode that pulls, see `elea.api.pacing`."""
         raise TypeError("samples are pushed to this subscriber; declare it with mode=elea.Pull()")
 
+    def _put_back(self, samples: list[Sample]) -> None:
+        """Samples of the last pull that nobody got: the next one brings them again."""
+        raise TypeError("samples are pushed to this subscriber; declare it with mode=elea.Pull()")
+
     def commit(self, position: int | None = None) -> None:
         """Move its cursor; only if declared with one, see `elea.api.following`."""
         raise TypeError('this subscriber has no cursor; declare it with cursor="name"')
 
     def _mailbox(self, sink: Sink[Sample]) -> Mailbox:
         """Where the node leaves what arrives, and what is done with it."""
+        if isinstance(sink, BatchSink):
+            return sink.box
         return Mailbox(Feed(sink, self._session._namespace).arrived)
 
     def _end(self) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from elea import __version__
 from elea.broker.delivery import Mailbox
+from elea.broker.openmetrics import OpenMetrics
 from elea.broker.own import Asked
 from elea.io.addresses import interfaces
 from elea.io.dial import AnyLink
@@ -215,29 +216,6 @@ def _graph(nodes: list[str]) -> bytes:
 # -- counters ---------------------------------------------------------------------------------------------------------
 
 
-class _Text:
-    """OpenMetrics text under construction."""
-
-    def __init__(self, *, descriptors: bool) -> None:
-        self._descriptors = descriptors
-        self._lines: list[str] = []
-
-    def family(self, name: str, kind: str, help: str) -> None:
-        if self._descriptors:
-            self._lines += (f"# HELP {name} {help}", f"# TYPE {name} {kind}")
-
-    def sample(self, name: str, value: int, **labels: str) -> None:
-        shown = ",".join(f'{label}="{_escaped(text)}"' for label, text in labels.items())
-        self._lines.append(f"{name}{{{shown}}} {value}" if shown else f"{name} {value}")
-
-    def __str__(self) -> str:
-        return "\n".join([*self._lines, "# EOF", ""])
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
-
-
 _LINK: Final[Mapping[str, tuple[str, Callable[[Connection, Zenoh1Session], int]]]] = {
     "sent_batches": ("Batches written.", lambda c, s: s.outbox.batches),
     "sent_bytes": ("Octets written.", lambda c, s: s.outbox.octets),
@@ -257,7 +235,7 @@ _LINK: Final[Mapping[str, tuple[str, Callable[[Connection, Zenoh1Session], int]]
 
 def metrics(node: Node, links: Links, *, descriptors: bool = True) -> str:
     """All counters of a node as OpenMetrics text; `descriptors` are the lines that explain them."""
-    text = _Text(descriptors=descriptors)
+    text = OpenMetrics(descriptors=descriptors)
     text.family("zenoh_build", "info", "Zenoh build version.")
     text.sample(
         "zenoh_build_info", 1, local_id=str(NodeId(node.node_id)), local_whatami=str(node.role), version=VERSION
@@ -289,6 +267,8 @@ def metrics(node: Node, links: Links, *, descriptors: bool = True) -> str:
     text.sample("elea_takeovers_total", node.watch.takeovers)
     text.family("elea_replaced_timestamps", "counter", "Timestamps too far ahead, replaced.")
     text.sample("elea_replaced_timestamps_total", 0 if node.stamper is None else node.stamper.replaced)
+    for meter in node.meters:
+        meter(text)
     return str(text)
 
 

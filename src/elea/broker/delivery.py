@@ -38,10 +38,11 @@ LOGGED_EVERY: Final = 100_000
 class Mailbox:
     """What waits for one handler; above the limits of it, what carries a payload is dropped and counted."""
 
-    __slots__ = ("_brought", "_busy", "_come", "_items", "_log_at", "deliver", "dropped", "failed")
+    __slots__ = ("_brought", "_busy", "_come", "_items", "_log_at", "deliver", "dropped", "failed", "takes_blocks")
 
-    def __init__(self, deliver: Callable[[Any], None]) -> None:
+    def __init__(self, deliver: Callable[[Any], None], *, takes_blocks: bool = False) -> None:
         self.deliver = deliver
+        self.takes_blocks = takes_blocks
         self.dropped = 0
         self.failed = 0
         self._items: deque[tuple[Any, int]] = deque()

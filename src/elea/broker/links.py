@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from elea.io.listening import Listener
+    from elea.protocol.zenoh1.sending import Octets
 
 __all__ = ["Connection", "LinkSettings", "Links"]
 
@@ -216,9 +217,18 @@ class Connection:
         settings = self.links.settings
         sender = self._sender = Sender(agreement, prefix=self.link.streamed)
 
+        def take(key: int, queue: list[bytes], queued: int) -> tuple[list[list[Octets]], int, int]:
+            before = sender.oversized
+            taken = sender.take(key, queue, queued)
+            if sender.oversized > before:
+                outbox.losses.add("oversized", sender.oversized - before)
+                if sender.oversized.bit_length() > before.bit_length():  # said the 1st, 2nd, 4th … time
+                    self._tell_of_oversized(sender.oversized, agreement.batch_size)
+            return taken
+
         outbox = Outbox(
             self.link,
-            sender.take,
+            take if agreement.lowlatency else sender.take,
             room=sender.room,
             on_broken=self.end,
             wait_before_drop=settings.wait_before_drop,
@@ -234,6 +244,13 @@ class Connection:
         stalled = SessionClosed(CloseReason.UNRESPONSIVE, "the other node takes no more messages")
         session.on_stalled = lambda: self.end(stalled)
         self.session = session
+
+    def _tell_of_oversized(self, count: int, limit: int) -> None:
+        _log.warning(
+            "messages dropped: remote=%s oversized=%d limit=%d hint=a low-latency session has no fragments, make them "
+            "smaller or leave transport/unicast/lowlatency out",
+            self.link.remote, count, limit,
+        )  # fmt: skip
 
     def _opened(self) -> None:
         """The last message of the handshake is out: the session begins."""

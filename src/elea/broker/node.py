@@ -13,9 +13,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from elea.broker.delivery import Round, Watch
+from elea.broker.openmetrics import OpenMetrics
 from elea.broker.own import OwnSession
 from elea.broker.relay import Numbers, OutgoingKey, Stamper
-from elea.broker.routes import Forwarder, Route
+from elea.broker.routes import Forwarder, Route, Scanning
 from elea.io.timers import Keeper
 from elea.model.node_id import NodeId
 from elea.model.qos import Role
@@ -55,10 +56,15 @@ class Node:
         self.watch = Watch()
         self.readers: set[int] = set()  # threads that read links, and so deliver
         self.numbers = Numbers()
+        self.scanner: Callable[[], Scanning] | None = None
+        """Makes what reads samples to blocks, while there are subscribers of this process that take them."""
+        self.block_takers = 0
         self.clock = Hlc(NodeId(node_id))
         self.stamper = Stamper(self.clock) if timestamping else None
         self.on_oam: Callable[[Zenoh1Session, Oam], None] | None = None
         """Told what neighbours say besides data, queries and declarations."""
+        self.meters: list[Callable[[OpenMetrics], None]] = []
+        """Who has something to add to the metrics page."""
         self.own = OwnSession(self)
         self._later: deque[Callable[[], None]] = deque()
         self._crowded: deque[Callable[[], object]] = deque()

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from elea.broker.node import Node
     from elea.broker.routes import Keeping
 
-__all__ = ["EXPIRED", "Answering", "Asked", "OwnSession", "Watching"]
+__all__ = ["EXPIRED", "Answering", "Asked", "OwnSession", "Watching", "aggregate_of"]
 
 EXPIRED: Final = object()
 """What an asker gets when the time for its query is over."""
@@ -135,6 +135,11 @@ class OwnSession:
     def __init__(self, node: Node) -> None:
         self.node = node
         self.changes = 0  # of the subscribers of this process
+        self.aggregated_subscribers: tuple[str, ...] = ()
+        """Expressions that are declared to others in place of the subscribers they include."""
+        self.aggregated_publishers: tuple[str, ...] = ()
+        """Expressions that others are asked about in place of the keys of publishers they include."""
+        self._aggregates: dict[str, tuple[int, int]] = {}  # those declared: number, and for how many subscribers
         self._ids = itertools.count(1)
         self._subscribers: KeyTree[list[tuple[Mailbox, bool, bool]]] = KeyTree()
         self._queryables: KeyTree[list[Answering]] = KeyTree()
@@ -200,7 +205,8 @@ class OwnSession:
             self._left.pop(number, None)
             box = self._asking.pop(number, None)
         if box is not None:
-            self.node.round.add(box, ResponseFinal(number))
+            # Beyond the limits: an asker with a full mailbox would else never hear that there is no more.
+            self.node.round.add(box, ResponseFinal(number), beyond=True)
 
     # -- what the process declares ------------------------------------------------------------------------------------
 
@@ -211,10 +217,35 @@ class OwnSession:
             self._subscribers.add(key, [*(self._subscribers.get(key) or []), (box, here, elsewhere)])
             self.changes += 1
         if elsewhere:
-            self.node.control(self, Declare(Entity.SUBSCRIBER, number, key))
+            self._announce(number, key)
         self.node.refresh()
         self._tell(Declare(Entity.SUBSCRIBER, -number, key))
         return number
+
+    def _announce(self, number: int, key: str) -> None:
+        """Declare a subscriber to others, or the expression that stands for it and more. Spec: zenoh-1 §13.5."""
+        whole = aggregate_of(self.aggregated_subscribers, key)
+        if whole is not None:
+            with self._lock:
+                declared, count = self._aggregates.get(whole) or (next(self._ids), 0)
+                self._aggregates[whole] = (declared, count + 1)
+            if count:
+                return
+            number = declared
+        self.node.control(self, Declare(Entity.SUBSCRIBER, number, key if whole is None else whole))
+
+    def _withdraw(self, number: int, key: str) -> None:
+        """The opposite of `_announce`."""
+        whole = aggregate_of(self.aggregated_subscribers, key)
+        if whole is not None:
+            with self._lock:
+                declared, count = self._aggregates[whole]
+                if count > 1:
+                    self._aggregates[whole] = (declared, count - 1)
+                    return
+                del self._aggregates[whole]
+            number = declared
+        self.node.control(self, Undeclare(Entity.SUBSCRIBER, number))
 
     def unsubscribe(self, number: int, key: str, box: Mailbox, *, elsewhere: bool = True) -> None:
         """The opposite of `subscribe`."""
@@ -226,7 +257,7 @@ class OwnSession:
                 self._subscribers.remove(key)
             self.changes += 1
         if elsewhere:
-            self.node.control(self, Undeclare(Entity.SUBSCRIBER, number))
+            self._withdraw(number, key)
         self.node.refresh()
         self._tell(Undeclare(Entity.SUBSCRIBER, -number, key))
 
@@ -348,7 +379,7 @@ class OwnSession:
             self._left.pop(number, None)
             box = self._asking.pop(number, None)
         if box is not None:
-            self.node.round.add(box, EXPIRED)
+            self.node.round.add(box, EXPIRED, beyond=True)
             self.node.deliver_soon()
 
     def _answered(self, response: Response) -> None:
@@ -387,6 +418,14 @@ class OwnSession:
         found = [one for many in self._queryables.intersecting(key) for one in many]
         complete = target is QueryTarget.ALL_COMPLETE
         return [one for one in found if (one.here if here else one.elsewhere) and (one.complete or not complete)]
+
+
+def aggregate_of(aggregated: tuple[str, ...], key: str) -> str | None:
+    """The first of some expressions that includes a key."""
+    for whole in aggregated:
+        if keyexpr.includes(whole, key):
+            return whole
+    return None
 
 
 def _octets(body: object) -> int:

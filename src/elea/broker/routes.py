@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from elea.broker.delivery import Mailbox
 from elea.broker.relay import OutgoingKey
@@ -11,7 +11,7 @@ from elea.model.keyexpr import KeyExpr
 from elea.model.limits import CACHED_KEY_CHARS, MAX_ROUTES
 from elea.wire.zenoh1.samples import Pushed
 
-__all__ = ["Arrived", "Forwarder", "Keeping", "Route", "Routes"]
+__all__ = ["Arrived", "Forwarder", "Keeping", "Route", "Routes", "Scanning"]
 
 
 class Forwarder(Protocol):
@@ -37,10 +37,18 @@ class Keeping(Protocol):
         ...
 
 
+class Scanning(Protocol):
+    """Reads runs of messages to blocks (`elea.columnar.scanning.Scanner`)."""
+
+    def scan(self, buf: bytes, at: int, generation: int, find: Any) -> tuple[int, Any, Any, int]: ...
+
+    def forget(self) -> None: ...
+
+
 class Route:
     """The way of one key: handlers here, sessions elsewhere, stores here."""
 
-    __slots__ = ("boxes", "expr", "faces", "generation", "keepers", "key", "outgoing")
+    __slots__ = ("boxes", "expr", "faces", "generation", "keepers", "key", "only_passes", "outgoing", "takers")
 
     def __init__(
         self,
@@ -58,6 +66,12 @@ class Route:
         self.boxes = boxes
         self.faces = faces
         self.outgoing = outgoing
+        # Blocks of samples go to those who take them, if nobody else is to have any.
+        self.takers: tuple[Mailbox, ...] = ()
+        if not faces and not keepers and all(box.takes_blocks for box in boxes):
+            self.takers = tuple(boxes)
+        self.only_passes = bool(faces) and not boxes and not keepers
+        """Whether samples go to neighbours and stay nowhere here."""
 
 
 class Arrived:
@@ -80,7 +94,8 @@ class Routes:
 
     def __init__(self, find: Callable[[int, int, bytes], Route | None]) -> None:
         self._find = find
-        self._by_number: dict[int, Route] = {}
+        self.by_number: dict[int, Route] = {}
+        """By number and header bits, for names without a suffix."""
         self._by_name: dict[tuple[int, int, bytes], Route] = {}
 
     def of(self, header: int, scope: int, suffix: bytes, generation: int) -> Route | None:
@@ -88,7 +103,7 @@ class Routes:
         if suffix:
             route = self._by_name.get((header & 0x60, scope, suffix))
         else:
-            route = self._by_number.get(scope << 7 | header & 0x60)
+            route = self.by_number.get(scope << 7 | header & 0x60)
         if route is None or route.generation != generation:
             route = self._find(header, scope, suffix)
             if route is not None:
@@ -98,14 +113,14 @@ class Routes:
     def _remember(self, bits: int, scope: int, suffix: bytes, route: Route) -> None:
         if len(suffix) > CACHED_KEY_CHARS:
             return
-        if len(self._by_number) + len(self._by_name) >= MAX_ROUTES:
+        if len(self.by_number) + len(self._by_name) >= MAX_ROUTES:
             self.forget()
         if suffix:
             self._by_name[bits, scope, suffix] = route
         else:
-            self._by_number[scope << 7 | bits] = route
+            self.by_number[scope << 7 | bits] = route
 
     def forget(self) -> None:
         """A resource changed its meaning."""
-        self._by_number.clear()
+        self.by_number.clear()
         self._by_name.clear()

@@ -82,6 +82,11 @@ class Runtime:
             told = "; ".join(f"{locator}: {problem}" for locator, problem in problems.items())
             raise SessionError(f"cannot connect: {told}") from next(iter(problems.values()))
 
+    @property
+    def is_wanting(self) -> bool:
+        """Whether a session has been opened by `connect`: if it is lost, it comes back by itself."""
+        return bool(self._wanted)
+
     def _connect(self, locator: str, timeout: float | None) -> Connection:
         backoff = self.links.settings.backoff()
         deadline = monotonic() + (timeout or 0.0)

@@ -10,6 +10,7 @@ import argparse
 import json
 import logging
 import re
+import sys
 import threading
 from typing import TYPE_CHECKING, Final
 
@@ -38,6 +39,7 @@ Runs until Ctrl-C or SIGTERM. The options are those of zenohd. examples:
   elea broker
   elea broker -l tcp/127.0.0.1:0 --no-multicast-scouting
   elea broker --store /var/lib/elea --persist 'home/**' --transient 'now/**'
+  elea broker --store /var/lib/elea --persist 'home/**' --align tcp/10.0.0.2:7447
   elea broker -c router.json5 --cfg 'transport/unicast/max_sessions:10'"""
 
 
@@ -65,6 +67,14 @@ def _add_storage_arguments(parser: argparse.ArgumentParser) -> None:
         ("transient", "keep everything put to these keys in memory"),
     ):
         group.add_argument(f"--{name}", metavar="KEYEXPR", action="append", default=[], help=f"{help} (repeatable)")
+    group.add_argument(
+        "--align",
+        metavar="LOCATOR",
+        action="append",
+        default=[],
+        help="bring what the broker there has stored of the same keys and this one lacks (repeatable)",
+    )
+    group.add_argument("--align-interval", metavar="SECONDS", type=float, help="how often (default: 10)")
     group.add_argument("--retain-age", metavar="SECONDS", type=float, help="let go of samples older than this")
     group.add_argument(
         "--retain-bytes", metavar="N", type=int, help="let go of the oldest above this size, per storage"
@@ -79,6 +89,8 @@ def run(args: argparse.Namespace) -> int:
     threading.stack_size(STACK_BYTES)
     out = Output(args)
     config = _config(args)
+    if config.get_json("plugins") not in ("null", "{}"):
+        _spare_numpy()
     log = _Log(out, quiet=args.quiet)
     with connection.stoppable() as stop, log, connection.open_session(config, stop) as session:
         _announce(session, out)
@@ -88,6 +100,16 @@ def run(args: argparse.Namespace) -> int:
     out.form({"event": "stopped"})
     out.line("stopped")
     return 0
+
+
+def _spare_numpy() -> None:
+    """Do without numpy in this process, which is a broker and nothing else; its store does not use it.
+
+    Where they are installed, pyarrow imports numpy at once, and pandas with the first value that it converts: half a
+    second of every start, and 50 MB. It works without them.
+    """
+    if "numpy" not in sys.modules:
+        sys.modules["numpy"] = None  # type: ignore[assignment]
 
 
 def _config(args: argparse.Namespace) -> Config:
@@ -114,12 +136,15 @@ def _set_storages(config: Config, args: argparse.Namespace) -> None:
 
     if args.persist and args.store is None:
         raise CliError("--persist needs a directory", "add --store DIR, or use --transient", 2)
+    if args.align and not (args.persist or args.transient or args.store):
+        raise CliError("--align needs something to align", "add --store DIR, --persist or --transient", 2)
+    aligned = {"replication": {"peers": args.align, "interval": args.align_interval or 10.0}} if args.align else {}
     if args.store is not None:
-        config.insert_json5("plugins/storage_manager/volumes/log", json.dumps({"dir": args.store}))
+        config.insert_json5("plugins/storage_manager/volumes/log", json.dumps({"dir": args.store, **aligned}))
     retain = {"age": args.retain_age, "bytes": args.retain_bytes, "samples": args.retain_samples}
     for volume, keys in (("log", args.persist), ("memory", args.transient)):
         for key in keys:
-            storage = {"key_expr": key, "volume": volume, "complete": True, "retain": retain}
+            storage = {"key_expr": key, "volume": volume, "complete": True, "retain": retain, **aligned}
             config.insert_json5(f"plugins/storage_manager/storages/{name_of(key)}", json.dumps(storage))
     if args.persist or args.transient or args.store is not None:
         from elea.api.settings import Settings

@@ -172,7 +172,7 @@ class Output:
         if self.json:
             self.form(sample_form(sample))
         else:
-            self.line(self._sample_line(sample))
+            self.line(self.sample_line(sample))
 
     def reply(self, reply: Reply) -> None:
         """A reply: a sample, or an error."""
@@ -181,14 +181,15 @@ class Output:
             if self.json:
                 self.form({**sample_form(reply.ok), "replier": replier})
             else:
-                self.line(self._sample_line(reply.ok))
+                self.line(self.sample_line(reply.ok))
         elif reply.err is not None:
             data, encoding = reply.err.payload.to_bytes(), encoding_text(reply.err.encoding)
             self.form({"error": payload_form(data), "encoding": encoding, "replier": replier})
             who = "" if replier is None else f"  from {replier}"
             self.line(self.style.paint(f"{clock_text()}  error  {value_text(data, encoding)}{who}", "red"))
 
-    def _sample_line(self, sample: Sample) -> str:
+    def sample_line(self, sample: Sample) -> str:
+        """A sample as a line for people."""
         paint = self.style.paint
         stamp = sample.timestamp
         time = clock_text(None if stamp is None else stamp.get_time().astimezone().replace(tzinfo=None))

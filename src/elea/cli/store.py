@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["add_arguments", "run"]
 
-ACTIONS: Final = ("info", "verify", "export", "import", "compact")
+ACTIONS: Final = ("info", "verify", "export", "import", "compact", "read")
 
 EPILOG: Final = """\
 info     what the log holds, its cursors, and known damage
@@ -33,11 +33,14 @@ verify   reads everything and checks every checksum; the exit code is 5 if somet
 export   writes samples to FILE (- is standard output): an Arrow IPC stream, or with --format json a line a sample
 import   appends the samples of FILE, as export writes them; numbered samples that are there already are left out
 compact  joins small blocks, which single puts make; with --accept-loss forgets damage that was looked into
+read     prints what a running broker has stored of KEYEXPR, or writes it to a file: over the network, at LOCATOR
 
 examples:
   elea store info /var/lib/elea/main
   elea store export /var/lib/elea/main hour.arrows --key 'home/**' --time '[now(-1h)..]'
-  elea store import /tmp/copy hour.arrows"""
+  elea store import /tmp/copy hour.arrows
+  elea store read tcp/127.0.0.1:7447 'home/**' --from 1000 --limit 10
+  elea store read tcp/127.0.0.1:7447 'home/**' --time '[now(-1h)..]' --parquet hour.parquet"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,23 +48,43 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("action", choices=ACTIONS, help="what to do; see below")
-    parser.add_argument("directory", metavar="DIR", type=Path, help="the directory of the log")
-    parser.add_argument("file", metavar="FILE", nargs="?", help="export, import: the file; - for standard streams")
+    parser.add_argument("directory", metavar="DIR|LOCATOR", help="the directory of the log; read: where the broker is")
+    parser.add_argument(
+        "file",
+        metavar="FILE|KEYEXPR",
+        nargs="?",
+        help="export, import: the file, - for standard streams; read: which keys",
+    )
     parser.add_argument("--format", choices=("arrow", "json"), default="arrow", help="of FILE (default: arrow)")
     parser.add_argument("--key", metavar="KEYEXPR", type=connection.check_key, help="export: only these keys")
-    parser.add_argument("--time", metavar="RANGE", help="export: only these timestamps, such as '[now(-1h)..]'")
-    parser.add_argument("--start", type=_position, metavar="N", help="export: from this position on")
-    parser.add_argument("--end", type=_position, metavar="N", help="export: up to this position, not included")
-    parser.add_argument("-n", "--limit", type=connection.positive, metavar="N", help="export: at most N samples")
-    parser.add_argument("--newest-first", action="store_true", help="export: in the opposite order")
-    parser.add_argument("--skip-damaged", action="store_true", help="export: pass over what cannot be read")
+    parser.add_argument("--time", metavar="RANGE", help="export, read: only these timestamps, such as '[now(-1h)..]'")
+    parser.add_argument("--start", "--from", type=_position, metavar="N", help="export, read: from this position on")
+    parser.add_argument("--end", "--to", type=_position, metavar="N", help="export, read: up to it, not included")
+    parser.add_argument("-n", "--limit", type=connection.positive, metavar="N", help="export, read: at most N samples")
+    parser.add_argument("--newest-first", "--newest", action="store_true", help="export, read: in the opposite order")
+    parser.add_argument("--skip-damaged", action="store_true", help="export, read: pass over what cannot be read")
     parser.add_argument("--accept-loss", action="store_true", help="compact: forget known damage and lost cursors")
+    parser.add_argument("--arrow", metavar="FILE", help="read: write an Arrow IPC stream to FILE; - is standard output")
+    parser.add_argument("--parquet", metavar="FILE", help="read: write Parquet to FILE")
+    parser.add_argument(
+        "--timeout",
+        type=connection.seconds,
+        default=10.0,
+        metavar="S",
+        help="read: seconds for each 8 MB (default: 10)",
+    )
+    parser.add_argument("-c", "--config", metavar="FILE", help="read: configuration of the session")
 
 
 def run(args: argparse.Namespace) -> int:
     """Does what `action` says."""
     if find_spec("pyarrow") is None:
         raise CliError("the store needs pyarrow, which is not installed", "pip install 'elea[broker]'")
+    if args.action == "read":
+        from elea.cli.store_read import run as read
+
+        return read(args, Output(args))
+    args.directory = Path(args.directory)
     if args.action in ("export", "import") and args.file is None:
         raise CliError(f"{args.action} needs a FILE", f"elea store {args.action} {args.directory} samples.arrows", 2)
     actions = {"info": _info, "verify": _verify, "export": _export, "import": _import, "compact": _compact}
@@ -86,7 +109,7 @@ def _failures() -> Iterator[None]:
     except StoreCorrupt as error:
         raise CliError(str(error), "--skip-damaged takes what can be read", connection.AT_RISK) from error
     except StoreTrimmed as error:
-        raise CliError(str(error), f"--start {error.first}") from error
+        raise CliError(str(error), f"--from {error.first}") from error
     except StoreFull as error:
         raise CliError(str(error), "free some space and run it again", connection.AT_RISK) from error
     except StoreError as error:

@@ -61,8 +61,6 @@ def run(args: argparse.Namespace) -> int:
     if args.raw and args.json:
         raise CliError("--raw and --json contradict each other", "one of them", connection.USAGE)
     follows = args.history is not None or args.since is not None or args.cursor is not None
-    if args.pull and follows:
-        raise CliError("--pull is for live samples, the other option for kept ones", "one of them", connection.USAGE)
     if follows and len(args.keys) > 1:
         raise CliError(
             f"{len(args.keys)} keys may be kept in several logs", "one KEY, such as 'home/**'", connection.USAGE
@@ -70,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
     out = Output(args)
     if follows or args.pull:
         with connection.stoppable() as stop, connection.open_session(connection.session_config(args), stop) as session:
-            (_follow if follows else _pull)(session, args, out, stop)
+            (_pull if args.pull else _follow)(session, args, out, stop)
         return 0
     channel: Handler[Sample] = channels.Handler(CAPACITY)
     with connection.stoppable() as stop, connection.open_session(connection.session_config(args), stop) as session:
@@ -107,10 +105,11 @@ def _follow(session: Session, args: argparse.Namespace, out: Output, stop: conne
 
 
 def _pull(session: Session, args: argparse.Namespace, out: Output, stop: connection.Stop) -> None:
-    """Prints what has come, when told to, until the input ends."""
+    """Prints what has come, or was kept, when told to, until the input ends."""
     from elea.api.pacing import Pull
 
-    subscribers = [session.declare_subscriber(key, mode=Pull()) for key in args.keys]
+    kept = {"history": args.history, "since": args.since, "cursor": args.cursor, "auto_commit": False}
+    subscribers = [session.declare_subscriber(key, mode=Pull(), **kept) for key in args.keys]
     out.note(f"subscribed to {', '.join(safe(str(one.key_expr)) for one in subscribers)}; Enter pulls, Ctrl-D ends")
     left = args.count
     while left is None or left > 0:
@@ -120,6 +119,8 @@ def _pull(session: Session, args: argparse.Namespace, out: Output, stop: connect
         for subscriber in subscribers:
             samples = subscriber.pull(left) if left != 0 else []
             _show(samples, out, raw=args.raw)
+            if args.cursor is not None:
+                subscriber.commit()
             left = None if left is None else left - len(samples)
     dropped = sum(one.dropped for one in subscribers)
     if dropped:

@@ -7,12 +7,17 @@
       SessionError                   SessionRefused(reason) · SessionClosed(reason) · LeaseExpired
       DeclarationRejected(id, status)
       InvalidKeyExpr · InvalidResource · InvalidSelector · InvalidPredicate(column)        all ValueError
+      InvalidSample(column, row)                                                           ValueError, too
       OperationTimeout(TimeoutError) · Congested · LimitReached(name, limit)
       StoreError                     StoreFull · StoreCorrupt(segment, position) · StoreReadOnly(reason)
                                      StoreInUse(path, holder) · StoreTrimmed(position, first) · NotStored(key)
-                                     StoreReplaced(log, epoch, was)
+                                     KeptElsewhere(key, log)
+                                     StoreReplaced(log, epoch, was) · StoreFenced(writer, number, last)
+      TableConflict(table, batch, last)
+                                     AlignmentFailed
       AccessError                    AuthenticationFailed · AccessDenied(action, key)
-      ConfigError(path, problem, hint)
+      ConfigError(path, problem, hint) · CaptureError(file, packet, problem) · PipelineError(file, problems)
+      DemoFailed(what, problem, place)
       NotationError(line, column)
 
 An exception carries its data as attributes; its text says what happened, the value, the limit and what to do.
@@ -20,26 +25,34 @@ An exception carries its data as attributes; its text says what happened, the va
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 __all__ = [
     "AccessDenied",
     "AccessError",
+    "AlignmentFailed",
     "AuthenticationFailed",
     "BadEnum",
     "BadText",
+    "CaptureError",
     "ConfigError",
     "Congested",
     "ConstraintViolated",
+    "DataLost",
     "DeclarationRejected",
     "DecodeError",
+    "DemoFailed",
     "EleaError",
     "EncodeError",
+    "ExpectationFailed",
     "FrameTooLarge",
     "InvalidKeyExpr",
     "InvalidPredicate",
     "InvalidResource",
+    "InvalidSample",
     "InvalidSelector",
+    "KeptElsewhere",
     "LeaseExpired",
     "LimitReached",
     "LocalProtocolError",
@@ -47,11 +60,15 @@ __all__ = [
     "MarkerOrder",
     "MarkerTarget",
     "NaturalOverflow",
+    "NoLog",
     "NotStored",
     "NotationError",
     "OperationTimeout",
     "Oversize",
     "PaddedNatural",
+    "PipelineBusy",
+    "PipelineError",
+    "PipelineFailed",
     "ProtocolError",
     "RemoteProtocolError",
     "ReservedMessage",
@@ -61,11 +78,13 @@ __all__ = [
     "SessionRefused",
     "StoreCorrupt",
     "StoreError",
+    "StoreFenced",
     "StoreFull",
     "StoreInUse",
     "StoreReadOnly",
     "StoreReplaced",
     "StoreTrimmed",
+    "TableConflict",
     "TrailingBytes",
     "Truncated",
     "UnknownDeclaration",
@@ -326,6 +345,17 @@ class InvalidPredicate(EleaError, ValueError):
         self.problem = problem
 
 
+class InvalidSample(EleaError, ValueError):
+    """A row that cannot be a sample: `column` has a `value` that does not do in `row` of its batch, from 0."""
+
+    def __init__(self, column: str, row: int, value: str | None, problem: str) -> None:
+        super().__init__(f"row {row} of a batch has {column} {'null' if value is None else repr(value)}: {problem}")
+        self.column = column
+        self.row = row
+        self.value = value
+        self.problem = problem
+
+
 # -- operations ---------------------------------------------------------------------------------------------------
 
 
@@ -406,12 +436,77 @@ class StoreReplaced(StoreError):
         self.was = was
 
 
+class AlignmentFailed(StoreError):
+    """The log of another broker could not be compared with ours; what was brought before stays."""
+
+
+class StoreFenced(StoreError):
+    """A batch is older than what its writer has committed: whoever sends it should have stopped."""
+
+    def __init__(self, writer: str, number: int, last: int) -> None:
+        super().__init__(
+            f"batch {number} of writer {writer} is refused: the same writer has committed batch {last} since; "
+            "stop the older of the two programs that write under this name"
+        )
+        self.writer = writer
+        self.number = number
+        self.last = last
+
+
+class KeptElsewhere(StoreError):
+    """A sample of a request for one log belongs to another: `key` must be put on its own, which finds the right one."""
+
+    def __init__(self, key: str, log: str) -> None:
+        super().__init__(f"{key} is not kept by log {log}; put it on its own")
+        self.key = key
+        self.log = log
+
+
 class NotStored(StoreError):
     """No broker that keeps `key` has answered."""
 
     def __init__(self, key: str) -> None:
         super().__init__(f"no broker keeps {key}; start one with --persist, or put with a durability that one offers")
         self.key = key
+
+
+class NoLog(StoreError):
+    """No broker that was asked keeps any of `keys`."""
+
+    def __init__(self, keys: str, where: str) -> None:
+        super().__init__(
+            f"no log at {where} keeps keys of {keys}; start the broker with `--store DIR --persist '{keys}'`, or read "
+            "a router without a store with the option ingest=spool (a stream) or mode=query (current values)"
+        )
+        self.keys = keys
+        self.where = where
+
+
+class DataLost(StoreError):
+    """Samples that were to be read cannot be had any more: `reason` is trimmed, replaced, gone or damaged."""
+
+    def __init__(self, log: str, reason: str, what: str, *, first: int = 0, last: int = -1) -> None:
+        super().__init__(
+            f"log {log}: {what}; set failOnDataLoss=false to go on without them (they are counted in the offsets of "
+            "the query's progress), or begin again with another checkpoint"
+        )
+        self.log = log
+        self.reason = reason
+        self.first = first
+        self.last = last
+
+
+class TableConflict(EleaError):
+    """Two drivers write the same table under the same name: `batch` was not committed, `last` is what the other has."""
+
+    def __init__(self, table: str, batch: int, last: int | None) -> None:
+        super().__init__(
+            f"batch {batch} was not committed to table {table}: another driver of the same query has committed "
+            f"{'something' if last is None else f'batch {last}'} meanwhile; stop one of the two"
+        )
+        self.table = table
+        self.batch = batch
+        self.last = last
 
 
 class AccessError(EleaError):
@@ -439,6 +534,81 @@ class ConfigError(EleaError):
         self.path = path
         self.problem = problem
         self.hint = hint
+
+
+class CaptureError(EleaError):
+    """A capture that cannot be read, or holds something that cannot, where this was not allowed to pass."""
+
+    def __init__(self, file: str, packet: int, problem: str) -> None:
+        super().__init__(f"{file}, packet {packet}: {problem}; mode=PERMISSIVE gives such things as rows with `error`")
+        self.file = file
+        self.packet = packet
+        self.problem = problem
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.file, self.packet, self.problem)
+
+
+class PipelineError(EleaError):
+    """A pipeline file is wrong: `problems` are all of its mistakes, each prints its line, what it is and the fix."""
+
+    def __init__(self, file: str, problems: Sequence[object]) -> None:
+        super().__init__("\n".join(f"{file}:{problem}" for problem in problems))
+        self.file = file
+        self.problems = tuple(problems)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.file, self.problems)
+
+
+class DemoFailed(EleaError):
+    """A part of `elea demo` did not do what it should; `place` has what it said."""
+
+    def __init__(self, what: str, problem: str, place: object) -> None:
+        super().__init__(f"{what}: {problem}; what the processes said is in {place}")
+        self.what = what
+        self.problem = problem
+        self.place = place
+
+
+class ExpectationFailed(EleaError):
+    """Rows of a table break rules that end the run: `broken` says how many broke which. Nothing of the batch counts."""
+
+    def __init__(self, table: str, broken: dict[str, int], example: str) -> None:
+        told = ", ".join(f"{count} broke {name!r}" for name, count in sorted(broken.items()))
+        super().__init__(
+            f"rows of table {table} break rules that end the run: {told}; one is {example}; nothing of the batch is in "
+            'the table: mend the step or the rule, or say otherwise = "quarantine", and run it again'
+        )
+        self.table = table
+        self.broken = broken
+        self.example = example
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.table, self.broken, self.example)
+
+
+class PipelineBusy(EleaError):
+    """Somebody runs the pipeline already: `place` has its checkpoints, `holder` says who."""
+
+    def __init__(self, name: str, place: str, holder: str) -> None:
+        super().__init__(
+            f"pipeline {name} runs already ({holder}), with checkpoints in {place}; stop that run, or give this one "
+            "another name and other checkpoints"
+        )
+        self.name = name
+        self.place = place
+        self.holder = holder
+
+
+class PipelineFailed(EleaError):
+    """A query of a pipeline has ended with an error: `sink` is its table or publish, `report` what was done so far."""
+
+    def __init__(self, sink: str, problem: str, report: object = None) -> None:
+        super().__init__(f"{sink}: {problem}")
+        self.sink = sink
+        self.problem = problem
+        self.report = report
 
 
 class NotationError(EleaError):

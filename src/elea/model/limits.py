@@ -10,7 +10,11 @@ __all__ = [
     "CACHED_KEY_CHARS",
     "CACHED_ROUTES",
     "CAPTURE_BLOCK_BYTES",
+    "CAPTURE_FRAGMENT_BYTES",
+    "CAPTURE_HELD_BYTES",
+    "CAPTURE_HELD_TOTAL",
     "CAPTURE_INTERFACES",
+    "CAPTURE_KEYS",
     "CAPTURE_PACKET_BYTES",
     "CLI_UNIT_BYTES",
     "CLOCK_DRIFT_NS",
@@ -52,6 +56,8 @@ __all__ = [
     "NODE_ID_BYTES",
     "PACED_SAMPLES",
     "PATIENCE",
+    "PUTS_BYTES",
+    "PUTS_SAMPLES",
     "QUERY_TIMEOUT",
     "QUEUE_BYTES",
     "REASSEMBLY_BYTES",
@@ -59,16 +65,24 @@ __all__ = [
     "RESOURCE_BYTES",
     "SN_BITS_MAX",
     "SN_BITS_MIN",
+    "STORE_ALIGN_BUCKETS",
+    "STORE_ALIGN_BYTES",
+    "STORE_ALIGN_ROWS",
     "STORE_BLOCK_BYTES",
     "STORE_BLOCK_ROWS",
     "STORE_CACHED_BLOCKS",
+    "STORE_CACHED_BYTES",
     "STORE_CURSORS",
     "STORE_CURSOR_CHARS",
+    "STORE_DIGEST_ROWS",
     "STORE_FRAME_HEAD_BYTES",
     "STORE_PENDING_BYTES",
     "STORE_SEGMENT_BYTES",
     "STORE_SOURCES",
     "STORE_SOURCE_RUNS",
+    "STORE_STAGED_BYTES",
+    "STORE_STAGED_SECONDS",
+    "STORE_WRITERS",
     "TCP_FLOWS",
     "TCP_PENDING_BYTES",
     "TCP_PENDING_TOTAL",
@@ -100,8 +114,20 @@ KEY_EXPR_BYTES: Final = 65_535
 CAPTURE_BLOCK_BYTES: Final = 1 << 24
 """A pcapng block read whole; only comments and secrets make a block large, and those are passed over."""
 
+CAPTURE_FRAGMENT_BYTES: Final = 1 << 27
+"""Fragments of all connections of a capture held until their messages are whole."""
+
+CAPTURE_HELD_BYTES: Final = 1 << 20
+"""Octets of a captured connection held until its dialect is known; any first message is far shorter."""
+
+CAPTURE_HELD_TOTAL: Final = 1 << 26
+"""The same over all connections of a capture."""
+
 CAPTURE_INTERFACES: Final = 4_096
 """Interfaces of one pcapng section; each is remembered until the section ends."""
+
+CAPTURE_KEYS: Final = 100_000
+"""Keys remembered of what one side of a captured connection has declared; later ones are not resolved."""
 
 CAPTURE_PACKET_BYTES: Final = 262_144
 """One captured packet; the largest snap length libpcap accepts."""
@@ -193,6 +219,9 @@ STORE_FRAME_HEAD_BYTES: Final = 1 << 20
 STORE_CACHED_BLOCKS: Final = 32
 """Blocks kept decoded per log, so that reading keys one by one does not check the same block each time."""
 
+STORE_CACHED_BYTES: Final = 16 << 20
+"""Octets of them, however few blocks that are: a walk over all keys would else leave its traces."""
+
 STORE_PENDING_BYTES: Final = 64 << 20
 """Samples waiting for the disk; more are refused as congestion, so that a slow disk cannot fill the memory."""
 
@@ -202,11 +231,38 @@ STORE_SOURCES: Final = 100_000
 STORE_SOURCE_RUNS: Final = 1_024
 """Runs of consecutive numbers remembered per source; numbers below them count as stored."""
 
+PUTS_SAMPLES: Final = 1_024
+"""Acknowledged samples of one request (`@store/puts`): twice what one writer has in flight."""
+
+PUTS_BYTES: Final = 1 << 20
+"""Octets after which a writer begins the next such request; one sample alone may have more."""
+
+STORE_DIGEST_ROWS: Final = 262_144
+"""Samples whose fingerprints are made at a time: about 50 MB."""
+
+STORE_ALIGN_ROWS: Final = 16_384
+"""Samples that are listed in one answer when two logs are compared."""
+
+STORE_ALIGN_BYTES: Final = 8 << 20
+"""Octets of samples that are fetched from another log in one go, or one sample if that is larger."""
+
+STORE_ALIGN_BUCKETS: Final = 256
+"""Buckets of time that one request asks about when two logs are compared."""
+
 STORE_CURSORS: Final = 10_000
 """Named cursors of one log."""
 
 STORE_CURSOR_CHARS: Final = 255
 """The name of a cursor."""
+
+STORE_STAGED_BYTES: Final = 16 << 30
+"""Octets of batches that are staged and not committed, per log; enough for several large ones at a time."""
+
+STORE_STAGED_SECONDS: Final = 86_400
+"""How long a staged batch waits for its commit: longer than any batch of a stream takes."""
+
+STORE_WRITERS: Final = 10_000
+"""Writers of whole batches whose newest batch a log remembers; the longest silent one is forgotten first."""
 
 PACED_SAMPLES: Final = 10_000
 """Samples that wait for a pull or for the next window of one subscription; the oldest gives way (Z18-DAT-09)."""

@@ -10,7 +10,7 @@ Spec: zenoh-2018 Z18-DCL-17 (windows), Z18-DAT-09 (periodic push, the bound), Z1
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
@@ -97,6 +97,10 @@ class Pacer(Generic[T]):
         self._items.extend(items)
         if not self._is_flowing(now):
             self._shorten()
+
+    def put_back(self, items: Sequence[T]) -> None:
+        """Samples that were given and did not arrive: they are the oldest that wait again."""
+        self._items.extendleft(reversed(items))
 
     def pull(self, most: int | None = None) -> None:
         """The subscription asks for samples: `most` of them, or all there are. Before an answer, pulls add up.

@@ -28,6 +28,10 @@ _TABLES: Final = {
     " crc INTEGER NOT NULL, PRIMARY KEY (segment, offset, first)",
 }
 _SUM: Final = "sum"
+_NOTE: Final = "note:"
+"""What names of notes begin with among the facts."""
+
+_NOTE_END: Final = "note;"
 
 _CIRCUMSTANCES: Final = {
     sqlite3.SQLITE_BUSY,
@@ -152,6 +156,22 @@ class Catalogue:
         with self._change():
             for name, value in facts.items():
                 self._put("facts", [name, value], "name = ?", name)
+
+    # -- notes -------------------------------------------------------------------------------------------------
+
+    def notes(self) -> dict[str, str]:
+        """Small texts that the user of a log keeps with it, by name."""
+        rows = self._all("SELECT name, value FROM facts WHERE name >= ? AND name < ? ORDER BY name", _NOTE, _NOTE_END)
+        return {row[0].removeprefix(_NOTE): row[1] for row in rows}
+
+    def put_note(self, name: str, value: str) -> None:
+        """Sets a note."""
+        self.set_facts(**{f"{_NOTE}{name}": value})
+
+    def drop_note(self, name: str) -> bool:
+        """Takes a note away; whether there was one."""
+        with self._change():
+            return self._delete("facts", "name = ?", f"{_NOTE}{name}")
 
     # -- segments ----------------------------------------------------------------------------------------------
 

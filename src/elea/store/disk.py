@@ -73,6 +73,8 @@ class DiskShelf:
         self.mode = sync
         self.state = State.READ_ONLY if read_only else State.OPEN
         self.reason = "opened for reading" if read_only else ""
+        self.syncs = 0
+        """How often samples were synced since the log was opened."""
         self._files = files or Files()
         self._random = random
         self._segment_bytes = segment_bytes
@@ -221,6 +223,7 @@ class DiskShelf:
     def _sync(self, segment: Segment) -> None:
         try:
             self._files.sync(segment.handle)
+            self.syncs += 1
         except OSError as error:
             self._poison(f"the disk failed to sync {segment.name}: {error}", error)
 
@@ -392,6 +395,17 @@ class DiskShelf:
         self.check_writable()
         return self._catalogue.drop_cursor(name)
 
+    def notes(self) -> dict[str, str]:
+        return self._catalogue.notes()
+
+    def put_note(self, name: str, value: str) -> None:
+        self.check_writable()
+        self._catalogue.put_note(name, value)
+
+    def drop_note(self, name: str) -> bool:
+        self.check_writable()
+        return self._catalogue.drop_note(name)
+
     def note_damage(self, error: StoreCorrupt) -> None:
         """Remember what a reader ran into."""
         damage = Damage(error.segment, error.offset, 0, error.position, error.last, error.why)
@@ -410,11 +424,14 @@ class DiskShelf:
             return None
         try:
             magic, crc, position, latest, sources = _INDEX_HEAD.unpack_from(data)
-            body = data[_INDEX_HEAD.size :]
-            whole = magic == _INDEX_MAGIC and len(body) == latest + sources
-            if not whole or zlib.crc32(data[12:], self._salt) != crc:
+            start = _INDEX_HEAD.size
+            whole = magic == _INDEX_MAGIC and len(data) == start + latest + sources
+            # Without a copy: it may have a hundred megabytes, and somebody waits.
+            if not whole or zlib.crc32(memoryview(data)[12:], self._salt) != crc:
                 raise ValueError("wrong checksum")
-            tables = [pa.ipc.open_stream(body[:latest]), pa.ipc.open_stream(body[latest:])]
+            octets = pa.py_buffer(data)
+            parts = octets.slice(start, latest), octets.slice(start + latest)
+            tables = [pa.ipc.open_stream(part) for part in parts]
             return position, tables[0].read_next_batch(), tables[1].read_next_batch()
         except (struct.error, ValueError, pa.ArrowException, StopIteration) as error:
             self.damage = [*self.damage, Damage(INDEX, 0, len(data), 0, -1, f"{error}; made anew from the segments")]
@@ -425,7 +442,9 @@ class DiskShelf:
         position, latest, sources = checkpoint
         tables = [_stream(latest), _stream(sources)]
         rest = _INDEX_HEAD.pack(_INDEX_MAGIC, 0, position, len(tables[0]), len(tables[1]))[12:]
-        crc = zlib.crc32(b"".join([rest, *tables]), self._salt)
+        crc = self._salt
+        for part in (rest, *tables):
+            crc = zlib.crc32(part, crc)
         try:
             self._files.replace(self.path / INDEX, [_INDEX_MAGIC, struct.pack("<I", crc), rest, *tables])
         except OSError as error:

@@ -15,10 +15,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar, Final
 
-__all__ = ["Files", "Handle", "Lock"]
+__all__ = ["Files", "Handle", "Lock", "ReadingAhead"]
 
 FILES_OPEN: Final = 128
 """Files kept open for reading, over all logs of the process."""
+
+AHEAD_BYTES: Final = 1 << 18
+"""Octets read at once where a file is walked through."""
 
 PARTS_AT_ONCE: Final = 512
 """Below IOV_MAX, which is 1024 everywhere."""
@@ -91,6 +94,26 @@ class Handle:
             file = self._open = _Descriptor(self.path, self._flags)
             self.unpin()
         return file
+
+
+class ReadingAhead:
+    """Reads a file from beginning to end, a good deal at a time: a call to the system for each block costs more."""
+
+    __slots__ = ("_data", "_handle", "_size", "_start")
+
+    def __init__(self, handle: Handle, size: int) -> None:
+        self._handle = handle
+        self._size = size
+        self._start = 0
+        self._data = memoryview(b"")
+
+    def read(self, size: int, offset: int) -> memoryview:
+        """As that of the handle, up to the size that was given."""
+        at = offset - self._start
+        if at < 0 or at + size > len(self._data):
+            wanted = min(max(size, AHEAD_BYTES), self._size - offset)
+            self._data, self._start, at = memoryview(self._handle.read(wanted, offset)), offset, 0
+        return self._data[at : at + size]
 
 
 class Files:

@@ -6,13 +6,16 @@ All of it can be made from the log again. A checkpoint saves most of the work wh
 from __future__ import annotations
 
 import contextlib
+from array import array
+from collections.abc import Iterator
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from elea.model.errors import StoreCorrupt
-from elea.store.latest import Latest, is_deleted, position_of
+from elea.store.columns import run_of
+from elea.store.latest import Latest
 from elea.store.reading import Range, Reader
 from elea.store.shelf import Checkpoint, Part, View
 from elea.store.sources import Sources
@@ -28,6 +31,9 @@ Snapshot = tuple[int, dict[str, int], list[tuple[bytes, int, int, int, int]]]
 """The position up to which it counts, the newest entries, the numbers of the sources."""
 
 _PLACE: Final = (1 << 64) - 1
+
+_NOTED: Final = ["key", "ntp64", "kind", "position", "stamp_id", "source_id", "source_eid", "source_sn", "once"]
+_ROWS_AT_ONCE: Final = 4096
 
 
 class Index:
@@ -57,6 +63,11 @@ class Index:
         once = batch.column("once")
         if not pc.any(once).as_py():
             return
+        run, positions = run_of(batch), batch.column("position")
+        first, last = positions[0].as_py(), positions[batch.num_rows - 1].as_py()
+        if run is not None and last - first == batch.num_rows - 1 and self.sources.has_none(*run):
+            self.sources.add_run(*run, first)
+            return
         chosen = batch.filter(once)
         names = ("source_id", "source_eid", "source_sn", "position")
         for row in zip(*(chosen.column(name).to_pylist() for name in names), strict=True):
@@ -72,9 +83,22 @@ class Index:
             for block in view.base.blocks:
                 with contextlib.suppress(StoreCorrupt):  # reported by the recovery already
                     self.take_in(view.base.load(block))
-        for batch in self._reader.batches(Range(start=start, end=end, skip_damaged=True), view):
+        for batch in self._noted(Range(start=start, end=end, skip_damaged=True), view):
             self.take_in(batch)
         return start
+
+    def _noted(self, wanted: Range, view: View) -> Iterator[pa.RecordBatch]:
+        """What the index wants to know of a range, with small blocks joined: each costs as much as a large one."""
+        found: list[pa.RecordBatch] = []
+        rows = 0
+        for batch in self._reader.batches(wanted, view):
+            found.append(batch.select(_NOTED))
+            rows += batch.num_rows
+            if rows >= _ROWS_AT_ONCE:
+                yield pa.concat_batches(found)
+                found, rows = [], 0
+        if found:
+            yield pa.concat_batches(found)
 
     def snapshot(self, end: int) -> Snapshot:
         """Everything as it is now; quick, because a writer waits."""
@@ -83,28 +107,36 @@ class Index:
     def checkpoint(self, snapshot: Snapshot) -> Checkpoint:
         """A snapshot as columns."""
         end, entries, rows = snapshot
-        places = [entry & _PLACE for entry in entries.values()]
-        times = [entry >> 64 for entry in entries.values()]
-        latest = pa.record_batch([list(entries), times, places], schema=_LATEST)
+        # Not lists of numbers: a million keys would take 80 MB more, just when the broker has a lot to do.
+        times = array("Q", (entry >> 64 for entry in entries.values()))
+        places = array("q", (entry & _PLACE for entry in entries.values()))
+        keys = pa.array(entries, pa.string(), size=len(entries))
+        latest = pa.record_batch([keys, _column(times, pa.uint64()), _column(places, pa.int64())], schema=_LATEST)
         columns = [[row[index] for row in rows] for index in range(len(_SOURCES))]
         return end, latest, pa.record_batch(columns, schema=_SOURCES)
 
     def _restore(self, found: Checkpoint, view: View) -> None:
         _, latest, sources = found
-        columns = [latest.column(index).to_pylist() for index in range(len(_LATEST))]
-        self.latest.entries = {key: time << 64 | place for key, time, place in zip(*columns, strict=True)}
+        self.latest.freeze(_without_trimmed(latest, view))
         rows = [sources.column(index).to_pylist() for index in range(len(_SOURCES))]
         self.sources.restore(list(zip(*rows, strict=True)))
-        self._forget_trimmed(view)
 
-    def _forget_trimmed(self, view: View) -> None:
-        """Deletions that a checkpoint still has, but retention forgot after it was written."""
-        entries = self.latest.entries
-        old = [key for key, entry in entries.items() if is_deleted(entry) and position_of(entry) < view.first]
-        kept = _positions(view.base) if old else set()
-        for key in old:
-            if position_of(entries[key]) not in kept:
-                del entries[key]
+
+def _without_trimmed(latest: pa.RecordBatch, view: View) -> pa.RecordBatch:
+    """The entries of a checkpoint but for deletions that retention forgot after it was written."""
+    if not view.first:
+        return latest
+    places = latest.column("place")
+    deleted = pc.equal(pc.bit_wise_and(places, pa.scalar(1, pa.int64())), pa.scalar(1, pa.int64()))
+    old = pc.and_(deleted, pc.less(places, pa.scalar(view.first << 1, pa.int64())))
+    if not pc.any(old).as_py():
+        return latest
+    kept = pa.array([position << 1 | 1 for position in _positions(view.base)], pa.int64())
+    return latest.filter(pc.or_(pc.invert(old), pc.is_in(places, value_set=kept)))
+
+
+def _column(numbers: array[int], type_: pa.DataType) -> pa.Array:
+    return pa.Array.from_buffers(type_, len(numbers), [None, pa.py_buffer(numbers)])
 
 
 def note_batch(latest: Latest, batch: pa.RecordBatch) -> None:

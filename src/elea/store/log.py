@@ -17,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import secrets
 import threading
+from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -59,6 +60,8 @@ from elea.store.reading import Keys, Range, Reader
 from elea.store.record import Receipt, Record, Stored
 from elea.store.retention import Retention, Trimmed, first_to_keep, held_back
 from elea.store.shelf import Shelf, State, View
+from elea.store.sources import runs_of
+from elea.store.stripping import StrippedShelf
 
 __all__ = ["Log", "memory_log", "open_log"]
 
@@ -66,6 +69,7 @@ END_OF_STREAM: Final = b"\xff\xff\xff\xff\0\0\0\0"
 
 _KEYS_AT_ONCE: Final = 4096
 _ONCE: Final = Record._fields.index("once")
+_SOURCE: Final = Record._fields.index("source_id")
 
 
 class Log:
@@ -73,6 +77,8 @@ class Log:
 
     def __init__(self, shelf: Shelf) -> None:
         self.shelf = shelf
+        under = shelf.inner if isinstance(shelf, StrippedShelf) else shelf
+        self._disk = under if isinstance(under, DiskShelf) else None
         self._reader = Reader(shelf)
         self._writing = threading.Lock()
         self._upkeep = threading.Lock()
@@ -116,14 +122,28 @@ class Log:
         return list(self.shelf.damage)
 
     @property
+    def fresh(self) -> int:
+        """Samples that came after the index was last written down: the next opening reads them again."""
+        return self._end - self._checkpointed
+
+    @property
+    def syncs(self) -> int:
+        """How often samples were synced since the log was opened; never, in memory."""
+        return 0 if self._disk is None else self._disk.syncs
+
+    @property
     def keys(self) -> int:
         """Keys that have a value."""
         return sum(1 for entry in list(self._latest.entries.values()) if not is_deleted(entry))
 
     # -- writing -----------------------------------------------------------------------------------------------
 
-    def append(self, records: Sequence[Record]) -> Receipt:
+    def append(self, records: Sequence[Record], *, sift: bool = True) -> Receipt:
         """Store samples; when it returns they are as safe as the log's mode says.
+
+        Args:
+            sift: whether a sample whose number is known is left out. An alignment says no: it knows by timestamps what
+                is missing, and numbers count as known by and by (`sources`). They are remembered in either case.
 
         Raises:
             StoreFull: no room; nothing of it is stored, and a later call may succeed.
@@ -136,14 +156,20 @@ class Log:
             first = self._end
             fields = fields_of(records)
             numbered = True in fields[_ONCE]
-            if numbered:
+            # Most samples that come together come from one writer and are new: a look at each is 3 µs, at a run 1.
+            runs = runs_of(*fields[_SOURCE : _ONCE + 1]) if numbered and sift else None
+            if numbered and sift and (runs is None or not self._sources.has_no_run(runs)):
+                runs = None
                 records, repeated = self._sift(records)
                 fields = fields_of(records)
             if not records:
                 return Receipt(first, 0, repeated)
             blocks = list(_blocks(fields, first))
             self._store(blocks, fields[0], fields[2], fields[5])
-            if numbered:
+            if runs is not None:
+                for id, entity, low, high, at in runs:
+                    self._sources.add_run(id, entity, low, high, first + at)
+            elif numbered:
                 for position, record in enumerate(records, first):
                     if record.once:
                         self._remember(record.source_id, record.source_eid, record.source_sn, position)
@@ -213,6 +239,11 @@ class Log:
             fresh.append(record)
         return fresh, repeated
 
+    def knows(self, id: bytes, entity: int, number: int) -> bool:
+        """Whether the sample with this number of a source is stored."""
+        with self._writing:
+            return self._sources.find(id, entity, number) != -1
+
     def _remember(self, id: bytes | None, entity: int | None, number: int | None, position: int) -> None:
         if id is not None and entity is not None and number is not None:
             self._sources.add(id, entity, number, position)
@@ -222,13 +253,13 @@ class Log:
     def latest(self, key: str, *, deleted: bool = False) -> Stored | None:
         """The newest sample of a key; of a deleted one only if asked for."""
         while True:
-            entry = self._latest.entries.get(key)
+            entry = self._latest.get(key)
             if entry is None or (is_deleted(entry) and not deleted):
                 return None
             try:
                 return record_at(*self._reader.find(position_of(entry)))
             except StoreCorrupt:
-                if self._latest.entries.get(key) == entry:
+                if self._latest.get(key) == entry:
                     raise  # else a newer one came, and retention took this one away
 
     def live_keys(self, keys: str | Pattern | None = None) -> list[str]:
@@ -237,31 +268,92 @@ class Log:
         items = list(self._latest.entries.items())
         return [key for key, entry in items if not is_deleted(entry) and wanted.has(key)]
 
-    def latest_matching(self, keys: str | Pattern | None = None, *, deleted: bool = False) -> Iterator[Stored]:
-        """The newest sample of every key of an expression, in the order their positions had at the call."""
-        for batch in self.latest_arrow(keys, deleted=deleted):
+    def older_keys(self, keys: str | Pattern | None, stamp: tuple[int, bytes]) -> list[str]:
+        """The keys of an expression that have a value, and one that is older than a timestamp (time and node)."""
+        wanted = Keys(keys)
+        time, stamp_id = stamp
+        found: list[str] = []
+        for key in list(self._latest.entries):
+            entry = self._latest.entries.get(key)
+            if entry is None or is_deleted(entry) or entry >> 64 > time or not wanted.has(key):
+                continue
+            if entry >> 64 < time or self._index.stamp_id_at(position_of(entry)) < stamp_id:
+                found.append(key)
+        return found
+
+    def latest_matching(
+        self, keys: str | Pattern | None = None, *, deleted: bool = False, newest_first: bool = False,
+        limit: int | None = None,
+    ) -> Iterator[Stored]:  # fmt: skip
+        """The newest sample of every key of an expression as it was at the call, in the order of positions.
+
+        Eight octets a key are kept until it has ended, however slow the reader is; everything else is read as it is
+        wanted. A sample that retention took away meanwhile had a newer one, which then comes at the end.
+        """
+        for batch in self.latest_arrow(keys, deleted=deleted, newest_first=newest_first, limit=limit):
             yield from records_of(batch)
 
-    def latest_arrow(self, keys: str | Pattern | None = None, *, deleted: bool = False) -> Iterator[pa.RecordBatch]:
+    def latest_arrow(
+        self, keys: str | Pattern | None = None, *, deleted: bool = False, newest_first: bool = False,
+        limit: int | None = None,
+    ) -> Iterator[pa.RecordBatch]:  # fmt: skip
         """The same as batches."""
         wanted = Keys(keys)
-        if wanted.one is not None:
-            found = [wanted.one] if wanted.one in self._latest.entries else []
-        else:
-            items = list(self._latest.entries.items())
-            found = [key for _, key in sorted((position_of(entry), key) for key, entry in items if wanted.has(key))]
-        for start in range(0, len(found), _KEYS_AT_ONCE):
-            yield from self._fetch_latest(found[start : start + _KEYS_AT_ONCE], deleted=deleted)
-
-    def _fetch_latest(self, keys: list[str], *, deleted: bool) -> list[pa.RecordBatch]:
-        while True:
-            entries = [entry for key in keys if (entry := self._latest.entries.get(key)) is not None]
-            positions = [position_of(entry) for entry in entries if deleted or not is_deleted(entry)]
+        end = self._end
+        positions = self._latest_positions(wanted, 0, deleted=deleted)
+        positions = positions.sort("descending" if newest_first else "ascending").slice(0, limit)
+        overtaken = 0
+        for start in range(0, len(positions), _KEYS_AT_ONCE):
+            chunk = positions.slice(start, _KEYS_AT_ONCE).to_pylist()
             try:
-                return list(self._reader.fetch(positions))
+                yield from list(self._reader.fetch(chunk))
             except StoreCorrupt:
-                if entries == [entry for key in keys if (entry := self._latest.entries.get(key)) is not None]:
-                    raise  # else newer ones came, and retention took the older ones away
+                left = self._not_overtaken(chunk)
+                overtaken += len(chunk) - len(left)
+                yield from self._reader.fetch(left)
+        if overtaken:
+            newer = self._latest_positions(wanted, end, deleted=deleted).sort().slice(0, limit)
+            yield from self._reader.fetch(newer.to_pylist())
+
+    def _latest_positions(self, wanted: Keys, start: int, *, deleted: bool) -> pa.Array:
+        """Where the newest samples are, from a position on."""
+        found = array("q")
+        # The keys are listed first, in one step: while they are looked at, writers go on.
+        for key in [wanted.one] if wanted.one is not None else list(self._latest.entries):
+            entry = self._latest.get(key)
+            if entry is not None and (deleted or not entry & 1) and wanted.has(key) and position_of(entry) >= start:
+                found.append(position_of(entry))
+        return pa.Array.from_buffers(pa.int64(), len(found), [None, pa.py_buffer(found)])
+
+    def _not_overtaken(self, positions: list[int]) -> list[int]:
+        """Those that retention has left, or kept aside; of the others a newer sample has come, else it had not gone."""
+        left: list[int] = []
+        for position in positions:
+            try:
+                self._reader.find(position)
+            except StoreCorrupt:
+                if position >= self.first:
+                    raise
+            else:
+                left.append(position)
+        return left
+
+    def newest_before(self, ntp64: int) -> dict[str, tuple[int, int, bool]]:
+        """The keys whose newest sample is older than a time: (its time, its position, whether it is a deletion)."""
+        entries = self._latest.entries
+        bound = ntp64 << 64
+        found = [(key, entry) for key in list(entries) if (entry := entries.get(key, bound)) < bound]
+        return {key: (entry >> 64, position_of(entry), is_deleted(entry)) for key, entry in found}
+
+    def newest_time(self, key: str) -> int | None:
+        """The time of the newest sample of a key, also of a deletion."""
+        entry = self._latest.entries.get(key)
+        return None if entry is None else entry >> 64
+
+    def rows_at(self, positions: Sequence[int]) -> Iterator[pa.RecordBatch]:
+        """The samples at these positions, in their order; those that cannot be read any more are passed over."""
+        for start in range(0, len(positions), _KEYS_AT_ONCE):
+            yield from self._readable(list(positions[start : start + _KEYS_AT_ONCE]))
 
     # -- history -----------------------------------------------------------------------------------------------
 
@@ -283,15 +375,25 @@ class Log:
         """The same as the messages of an Arrow IPC stream; whole blocks go out as they lie on disk."""
         asked = self._resolve(wanted)
         yield SCHEMA.serialize().to_pybytes()
-        if asked == Range(start=asked.start, end=asked.end, skip_damaged=asked.skip_damaged):
-            yield from self._messages(asked)
+        if asked.is_plain:
+            for message, _ in self._messages(asked):
+                yield message
         else:
             for batch in self._read(asked, join=True):
                 yield batch.serialize().to_pybytes()
         yield END_OF_STREAM
 
-    def as_of(self, keys: str | Pattern | None = None, *, time_ns: int | None = None, position: int | None = None,
-              ) -> Iterator[Stored]:  # fmt: skip
+    def read_messages(self, wanted: Range | None = None) -> Iterator[tuple[bytes, int]]:
+        """The batches of a range of positions as messages of an Arrow IPC stream, each with the position behind it.
+
+        Whole blocks go out as they lie on disk, so the range must be plain (`Range.is_plain`).
+        """
+        return self._messages(self._resolve(wanted))
+
+    def as_of(
+        self, keys: str | Pattern | None = None, *, time_ns: int | None = None, position: int | None = None,
+        newest_first: bool = False, limit: int | None = None,
+    ) -> Iterator[Stored]:  # fmt: skip
         """The newest sample of each key among those with a timestamp up to `time_ns` and below `position`.
 
         What retention has taken is missing, except the samples that were the newest when it did. Deleted keys have
@@ -309,7 +411,9 @@ class Log:
             mask = wanted.mask(chosen.column("key"))
             note_batch(found, chosen if mask is None else chosen.filter(mask))
         positions = sorted(position_of(entry) for entry in found.entries.values() if not is_deleted(entry))
-        for batch in self._reader.fetch(positions, view):
+        if newest_first:
+            positions.reverse()
+        for batch in self._reader.fetch(positions[:limit], view):
             yield from records_of(batch)
 
     def _history(self, end: int, view: View) -> Iterator[pa.RecordBatch]:
@@ -343,7 +447,7 @@ class Log:
         order = pc.sort_indices(table, sort_keys=[(name, direction) for name in names])
         return self._reader.fetch(table.column("position").take(order[: wanted.limit]).to_pylist(), view)
 
-    def _messages(self, wanted: Range) -> Iterator[bytes]:
+    def _messages(self, wanted: Range) -> Iterator[tuple[bytes, int]]:
         """Large blocks as they lie on disk; the ends of the range and small blocks read and joined."""
         start, end = wanted.start or 0, wanted.end or 0
         view = self.shelf.view
@@ -356,7 +460,7 @@ class Log:
                 since, rows = facts.first, 0
             if whole:
                 try:
-                    yield part.message(block)
+                    yield part.message(block), facts.last + 1
                 except StoreCorrupt as error:
                     self.shelf.note_damage(error)
                     if not wanted.skip_damaged:
@@ -365,10 +469,10 @@ class Log:
             rows += facts.rows
         yield from self._encoded(replace(wanted, start=since, end=end), view)
 
-    def _encoded(self, wanted: Range, view: View) -> Iterator[bytes]:
+    def _encoded(self, wanted: Range, view: View) -> Iterator[tuple[bytes, int]]:
         found = list(self._reader.batches(wanted, view))
         if found:
-            yield pa.concat_batches(found).serialize().to_pybytes()
+            yield pa.concat_batches(found).serialize().to_pybytes(), wanted.end or 0
 
     # -- cursors -----------------------------------------------------------------------------------------------
 
@@ -401,6 +505,20 @@ class Log:
     def drop_cursor(self, name: str) -> bool:
         """Take a cursor away; whether there was one."""
         return self.shelf.drop_cursor(name)
+
+    # -- notes -------------------------------------------------------------------------------------------------
+
+    def notes(self) -> dict[str, str]:
+        """Small texts that the user of the log keeps with it, by name."""
+        return self.shelf.notes()
+
+    def put_note(self, name: str, value: str) -> None:
+        """Set a note; on the disk when it returns, also if the log is relaxed."""
+        self.shelf.put_note(name, value)
+
+    def drop_note(self, name: str) -> bool:
+        """Take a note away; whether there was one."""
+        return self.shelf.drop_note(name)
 
     # -- upkeep ------------------------------------------------------------------------------------------------
 
@@ -444,8 +562,8 @@ class Log:
 
     def compact(self, watch: Callable[[int, int], None] | None = None) -> int:
         """Join the small blocks of sealed segments; how many segments were written anew."""
-        shelf = self.shelf
-        if not isinstance(shelf, DiskShelf):
+        shelf = self._disk
+        if shelf is None:
             return 0
         with self._upkeep:
             shelf.check_writable()
@@ -458,9 +576,14 @@ class Log:
             self._reader.forget()
             return len(segments)
 
+    def load_index(self) -> None:
+        """Make the checkpoint that the log was opened with quick to ask; who asks for all keys does so, too."""
+        self._latest.load()
+
     def checkpoint(self) -> None:
         """Write the index down, so that the next opening reads only what came after."""
         with self._upkeep:
+            self.load_index()  # before writers have to wait
             with self._writing:
                 self.shelf.check_writable()
                 self.shelf.sync()
@@ -470,9 +593,9 @@ class Log:
                 return
             self.shelf.save_checkpoint(self._index.checkpoint(found))
             self._checkpointed = end
-            if isinstance(self.shelf, DiskShelf):
+            if self._disk is not None:
                 with self._writing:
-                    self.shelf.move_mark()
+                    self._disk.move_mark()
 
     def close(self) -> None:
         """Leave everything on disk, write the index down, and let other processes in."""
@@ -490,17 +613,21 @@ class Log:
 
 def open_log(
     path: str | Path, *, sync: Sync = Sync.DURABLE, read_only: bool = False, create: bool = True,
-    segment_bytes: int = STORE_SEGMENT_BYTES, files: Files | None = None,
+    segment_bytes: int = STORE_SEGMENT_BYTES, files: Files | None = None, strip_prefix: str = "",
     random: Callable[[int], bytes] = secrets.token_bytes,
 ) -> Log:  # fmt: skip
     """The log in a directory, made if it is not there. Readers in other processes open it `read_only`, beside a writer.
+
+    Args:
+        strip_prefix: what every key begins with and the files are to leave out.
 
     Raises:
         StoreInUse: another process has it open for writing.
         StoreError: it cannot be opened; the text says why.
     """
     options = {"sync": sync, "read_only": read_only, "create": create, "segment_bytes": segment_bytes, "files": files}
-    return Log(DiskShelf(Path(path), random=random, **options))  # type: ignore[arg-type]
+    shelf: Shelf = DiskShelf(Path(path), random=random, **options)  # type: ignore[arg-type]
+    return Log(StrippedShelf(shelf, strip_prefix) if strip_prefix else shelf)
 
 
 def memory_log(*, random: Callable[[int], bytes] = secrets.token_bytes) -> Log:

@@ -73,6 +73,7 @@ class MemoryShelf:
         self._active: _MemoryPart | None = None
         self._active_bytes = 0
         self._cursors: dict[str, int] = {}
+        self._notes: dict[str, str] = {}
         self._swapping = threading.Lock()
 
     def check_writable(self) -> None:
@@ -118,6 +119,15 @@ class MemoryShelf:
 
     def drop_cursor(self, name: str) -> bool:
         return self._cursors.pop(name, None) is not None
+
+    def notes(self) -> dict[str, str]:
+        return dict(self._notes)
+
+    def put_note(self, name: str, value: str) -> None:
+        self._notes[name] = value
+
+    def drop_note(self, name: str) -> bool:
+        return self._notes.pop(name, None) is not None
 
     def note_damage(self, error: StoreCorrupt) -> None:
         """Memory has no checksums, so nothing is ever found damaged."""

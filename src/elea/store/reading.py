@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from elea.model import keyexpr
 from elea.model.errors import StoreCorrupt, StoreTrimmed
-from elea.model.limits import STORE_BLOCK_BYTES, STORE_CACHED_BLOCKS
+from elea.model.limits import STORE_BLOCK_BYTES, STORE_CACHED_BLOCKS, STORE_CACHED_BYTES
 from elea.model.pattern import Pattern, PatternKind
 from elea.model.timerange import TimeRange
 from elea.model.timestamp import ntp64_from_ns
@@ -29,6 +29,9 @@ __all__ = ["Keys", "Range", "Reader", "ntp_bounds"]
 
 _TOP: Final = (1 << 64) - 1
 _AT_ONCE: Final = 4096
+_OCTETS_AT_ONCE: Final = 1 << 20
+"""Rows and octets that are fetched by their positions at a time: each is in memory several times meanwhile."""
+
 _SMALL: Final = 1024
 """Blocks with fewer rows are joined before they are handed out."""
 
@@ -41,7 +44,9 @@ class Range:
     is that of arrival, or with `by_time` that of timestamps, oldest or `newest_first`; `limit` counts in that order.
     """
 
-    keys: str | Pattern | None = None
+    keys: str | Pattern | tuple[str, ...] | None = None
+    """A key expression, or several: then every sample that has a key of any of them."""
+
     start: int | None = None
     end: int | None = None
     time: TimeRange | None = None
@@ -51,15 +56,28 @@ class Range:
     skip_damaged: bool = False
     """Pass over samples that cannot be read, instead of raising StoreCorrupt."""
 
+    kind: int | None = None
+    """PUT or DEL, if only those are wanted."""
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is all samples between two positions, in their order."""
+        return self == Range(start=self.start, end=self.end, skip_damaged=self.skip_damaged)
+
 
 class Keys:
     """The keys of an expression, as a test that is quick for the usual shapes."""
 
-    def __init__(self, source: str | Pattern | None) -> None:
+    def __init__(self, source: str | Pattern | tuple[str, ...] | None) -> None:
+        if isinstance(source, tuple):
+            tests = [_test(Pattern.of(one)) for one in source]
+            self.all, self.one = False, None
+            self.has: Callable[[str], bool] = lambda key: any(test(key) for test in tests)
+            return
         pattern = Pattern.of(source) if isinstance(source, str) else source
         self.all = pattern is None
         self.one = pattern.text if pattern is not None and pattern.concrete else None
-        self.has: Callable[[str], bool] = _test(pattern)
+        self.has = _test(pattern)
 
     def mask(self, column: pa.Array) -> pa.Array | None:
         """Which rows have a key of the set; None if all do."""
@@ -81,6 +99,8 @@ def _test(pattern: Pattern | None) -> Callable[[str], bool]:
     if pattern.concrete or pattern.kind is PatternKind.CHARACTERS:
         return pattern.matches
     text = pattern.text
+    if text == "**":
+        return lambda key: not key.startswith("@") and "/@" not in key
     literal = text[: text.index("*")].removesuffix("$")
     if text[len(literal) - 1 :] == "/**":
         # `a/b/**`: the key itself or anything below, but nothing verbatim below.
@@ -115,12 +135,14 @@ class Reader:
     def __init__(self, shelf: Shelf) -> None:
         self._shelf = shelf
         self._cache: OrderedDict[tuple[Part, int], pa.RecordBatch] = OrderedDict()
+        self._cached_octets = 0
         self._cache_lock = threading.Lock()
 
     def forget(self) -> None:
         """Let go of everything decoded."""
         with self._cache_lock:
             self._cache.clear()
+            self._cached_octets = 0
 
     # -- ranges ------------------------------------------------------------------------------------------------
 
@@ -232,20 +254,26 @@ class Reader:
         return self._cached(parts[at], block), position - block.facts.first
 
     def fetch(self, positions: Sequence[int], view: View | None = None) -> Iterator[pa.RecordBatch]:
-        """Rows by their positions, in the order given, a few thousand at a time."""
-        for begin in range(0, len(positions), _AT_ONCE):
+        """Rows by their positions, in the order given, a few thousand or some megabytes at a time."""
+        begin = 0
+        while begin < len(positions):
             chunk = positions[begin : begin + _AT_ONCE]
-            groups: dict[int, tuple[pa.RecordBatch, list[int], list[int]]] = {}
-            place = 0
-            while place < len(chunk):
+            groups: dict[int, tuple[pa.RecordBatch, list[int], list[int], int]] = {}
+            place = octets = 0
+            while place < len(chunk) and octets < _OCTETS_AT_ONCE:
                 batch, row = self.find(chunk[place], view)
-                after = _same_block(chunk, place, row, batch)
-                _, rows, places = groups.setdefault(id(batch), (batch, [], []))
+                known = groups.get(id(batch))
+                if known is None:
+                    known = groups[id(batch)] = (batch, [], [], batch.nbytes // batch.num_rows + 1)
+                _, rows, places, each = known
+                after = min(_same_block(chunk, place, row, batch), place + _OCTETS_AT_ONCE // each + 1)
                 rows.extend([row + position - chunk[place] for position in chunk[place:after]])
                 places.extend(range(place, after))
+                octets += each * (after - place)
                 place = after
-            taken = [batch.take(pa.array(rows, pa.int64())) for batch, rows, _ in groups.values()]
-            order = [place for _, _, places in groups.values() for place in places]
+            begin += place
+            taken = [batch.take(pa.array(rows, pa.int64())) for batch, rows, _, _ in groups.values()]
+            order = [place for _, _, places, _ in groups.values() for place in places]
             joined = pa.concat_batches(taken)
             if order != sorted(order):
                 back = sorted(range(len(order)), key=order.__getitem__)
@@ -261,10 +289,16 @@ class Reader:
                 return batch
         batch = self._read(part, block, skip=False)
         assert batch is not None
+        octets = batch.nbytes
         with self._cache_lock:
+            before = self._cache.pop(key, None)
+            self._cached_octets += octets - (0 if before is None else before.nbytes)
             self._cache[key] = batch
-            while len(self._cache) > STORE_CACHED_BLOCKS:
-                self._cache.popitem(last=False)
+            while len(self._cache) > STORE_CACHED_BLOCKS or (
+                self._cached_octets > STORE_CACHED_BYTES and len(self._cache) > 1
+            ):
+                _, gone = self._cache.popitem(last=False)
+                self._cached_octets -= gone.nbytes
         return batch
 
 
@@ -309,6 +343,8 @@ def _chosen(batch: pa.RecordBatch, block: Run, wanted: Range, keys: Keys, low: i
         mask = _both(mask, pc.greater_equal(times, pa.scalar(low, pa.uint64())))
     if block.facts.max_ntp > high:
         mask = _both(mask, pc.less_equal(times, pa.scalar(high, pa.uint64())))
+    if wanted.kind is not None:
+        mask = _both(mask, pc.equal(batch.column("kind"), pa.scalar(wanted.kind, pa.uint8())))
     return batch if mask is None else batch.filter(mask)
 
 

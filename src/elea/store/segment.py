@@ -12,7 +12,7 @@ import pyarrow as pa
 from elea.model.errors import StoreCorrupt, StoreError, StoreTrimmed
 from elea.store.catalogue import Damage
 from elea.store.columns import SCHEMA, Facts, facts_of
-from elea.store.files import Files, Handle
+from elea.store.files import Files, Handle, ReadingAhead
 from elea.store.frames import BLOCK, HEADER, BadFrame, Block, bare, check_body, find_frames, head_size, read_head, seal
 from elea.store.shelf import Run
 
@@ -87,12 +87,13 @@ def scan(
     of a base, which holds what retention kept, are not `dense`.
     """
     name = handle.path.name
+    ahead = ReadingAhead(handle, size)
     blocks: list[Block] = []
     damage: list[Damage] = []
     at, expected = start, first
     while at < size:
         try:
-            block = _block_at(handle, at, size, salt, bodies=bodies)
+            block = _block_at(ahead, at, size, salt, bodies=bodies)
             if block.facts.first < expected or block.facts.last < block.facts.first:
                 raise BadFrame(f"positions {block.facts.first} to {block.facts.last} where {expected} was due")
         except BadFrame as bad:
@@ -112,7 +113,7 @@ def scan(
     return Scan(blocks, damage, at, None)
 
 
-def _block_at(handle: Handle, at: int, size: int, salt: int, *, bodies: bool) -> Block:
+def _block_at(handle: ReadingAhead, at: int, size: int, salt: int, *, bodies: bool) -> Block:
     data = handle.read(min(_HEAD_GUESS, size - at), at)
     need = head_size(data)
     if at + need > size:

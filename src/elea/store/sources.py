@@ -9,13 +9,17 @@ than STORE_SOURCE_RUNS samples, and must not start its numbers again under the s
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from typing import Final
 
 from elea.model.limits import STORE_SOURCE_RUNS, STORE_SOURCES
 
-__all__ = ["Sources"]
+__all__ = ["Run", "Sources", "runs_of"]
 
 Source = tuple[bytes, int]
+Run = tuple[bytes, int, int, int, int]
+"""Numbers of a source, one behind the other: id, entity, first, last, and the index of the first in its batch."""
+
 _NEW: Final = -1
 
 
@@ -77,6 +81,10 @@ class Sources:
         numbers = self._known.get((id, entity))
         return numbers is None or numbers.has_none(first, last)
 
+    def has_no_run(self, runs: Sequence[Run]) -> bool:
+        """Whether all numbers of all these runs are new."""
+        return all(self.has_none(id, entity, first, last) for id, entity, first, last, _ in runs)
+
     def add(self, id: bytes, entity: int, number: int, position: int) -> None:
         """Take in a number; one that is known already stays where it was."""
         numbers = self._of(id, entity)
@@ -119,3 +127,34 @@ class Sources:
                 numbers.firsts.append(first)
                 numbers.lasts.append(last)
                 numbers.positions.append(position)
+
+
+def runs_of(
+    ids: Sequence[bytes | None], entities: Sequence[int | None], numbers: Sequence[int | None], once: Sequence[bool]
+) -> list[Run] | None:
+    """The runs of a batch in which every sample is to be stored once and no number comes twice; else None."""
+    count, low = len(numbers), numbers[0]
+    if low is not None and numbers == tuple(range(low, low + count)) and False not in once:  # one writer, mostly
+        its_id, its_entity = ids[0], entities[0]
+        if its_id is not None and its_entity is not None and ids.count(its_id) == entities.count(its_entity) == count:
+            return [(its_id, its_entity, low, low + count - 1, 0)]
+    found: list[Run] = []
+    newest: dict[Source, int] = {}
+    id: bytes | None = None
+    entity, first, last, start = 0, 0, -2, 0
+    for at, (its_id, its_entity, number, only_once) in enumerate(zip(ids, entities, numbers, once, strict=True)):
+        if its_id is None or its_entity is None or number is None or not only_once:
+            return None
+        if number == last + 1 and its_entity == entity and its_id == id:
+            last = number
+            continue
+        if id is not None:
+            found.append((id, entity, first, last, start))
+            newest[id, entity] = last
+        # Numbers that go back may be the same ones again; whoever asks then looks at each.
+        if number <= newest.get((its_id, its_entity), -1):
+            return None
+        id, entity, first, last, start = its_id, its_entity, number, number, at
+    if id is not None:
+        found.append((id, entity, first, last, start))
+    return found

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from elea.api.config import Config
-from elea.api.opening import link_settings
+from elea.api.opening import link_settings, set_aggregation
 from elea.api.settings import Settings
 from elea.broker.admin import Admin
 from elea.model.errors import OperationTimeout
@@ -131,6 +131,7 @@ class Network:
             timeline=self._timeline,
             chance=self._chance("node", name),
         )
+        set_aggregation(runtime.node, settings)
         admin = settings.admin
         Admin(runtime.node, runtime.links, enabled=admin.enabled, read=admin.read, metadata=settings.metadata)
         return runtime

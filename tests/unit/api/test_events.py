@@ -56,7 +56,7 @@ def test_session_tells_its_transports_and_links() -> None:
         assert (link.interfaces, link.is_streamed, link.group) == (["lo"], True, None)
         assert (link.priorities, link.reliability) == ((0, 7), Reliability.RELIABLE)
         assert connecting.info.routers_zid() == [accepting.zid()]
-        assert connecting.info.dropped() == {"full": 0, "closed": 0, "refused": 0, "undelivered": 0}
+        assert connecting.info.dropped() == {"full": 0, "closed": 0, "refused": 0, "oversized": 0, "undelivered": 0}
 
 
 def test_link_without_qos_has_no_priorities() -> None:

@@ -7,25 +7,9 @@ import pytest
 import elea
 from elea.api import opening
 from elea.api.settings import Settings
-from elea.model.errors import ConfigError
 from elea.model.node_id import NodeId
 
 QUIET = "scouting: {multicast: {enabled: false}}, listen: {endpoints: ['tcp/127.0.0.1:0']}"
-
-
-@pytest.mark.parametrize(
-    ("entry", "path"),
-    [
-        ("aggregation: {subscribers: ['a/**']}", "aggregation"),
-        ("aggregation: {publishers: ['a/**']}", "aggregation"),
-    ],
-)
-def test_what_is_not_supported_is_refused_by_name(entry: str, path: str) -> None:
-    with pytest.raises(ConfigError, match=r"not .*yet") as caught:
-        elea.open(elea.Config.from_json5(f"{{{entry}, {QUIET}}}"))
-
-    assert caught.value.path == path
-    assert caught.value.hint
 
 
 @pytest.mark.parametrize("installed", [True, False])

@@ -312,22 +312,22 @@ def test_publisher_without_a_durability_is_acknowledged_by_nobody(session: elea.
 
 def test_numbers_stay_within_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(numbering, "WINDOW", 3)
-    numbers = Numbers("a", 1, lambda: 9)
+    numbers = Numbers(1, lambda: 9)
     taken = [numbers.take() for _ in range(4)]
-    assert [each and each[1] for each in taken] == ["a.1.0", "a.1.1", "a.1.2", None]
+    assert [each and each[1:] for each in taken] == [(1, 0), (1, 1), (1, 2), None]
 
     numbers.release(1)
     assert numbers.take() is None  # the oldest is open still
     numbers.release(0)
-    assert [numbers.take(10), numbers.take(), numbers.take()] == [(3, "a.1.3"), (4, "a.1.13"), None]
+    assert [numbers.take(10), numbers.take(), numbers.take()] == [(3, 1, 3), (4, 1, 13), None]
 
 
 def test_who_waits_for_a_number_is_woken(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(numbering, "WINDOW", 2)
-    numbers = Numbers("a", 1, lambda: 9)
+    numbers = Numbers(1, lambda: 9)
     serials = [numbers.wait()[0], numbers.wait()[0]]
-    got: list[str] = []
-    threads = [threading.Thread(target=lambda: got.append(numbers.wait()[1])) for _ in range(2)]
+    got: list[int] = []
+    threads = [threading.Thread(target=lambda: got.append(numbers.wait()[2])) for _ in range(2)]
     for thread in threads:
         thread.start()
     for serial in serials:
@@ -335,16 +335,16 @@ def test_who_waits_for_a_number_is_woken(monkeypatch: pytest.MonkeyPatch) -> Non
     for thread in threads:
         thread.join(PATIENCE)
 
-    assert sorted(got) == ["a.1.2", "a.1.3"]
+    assert sorted(got) == [2, 3]
 
 
 def test_numbers_that_are_used_up_go_on_with_another_entity() -> None:
-    numbers = Numbers("a", 1, iter([5, 6]).__next__)
+    numbers = Numbers(1, iter([5, 6]).__next__)
     numbers.take((1 << 32) - 1)
 
-    assert numbers.take(2) == (1, "a.5.0")
-    assert numbers.take((1 << 32) - 2) == (2, "a.5.2")
-    assert numbers.take() == (3, "a.6.0")
+    assert numbers.take(2) == (1, 5, 0)
+    assert numbers.take((1 << 32) - 2) == (2, 5, 2)
+    assert numbers.take() == (3, 6, 0)
 
 
 # -- batches ----------------------------------------------------------------------------------------------------------

@@ -9,9 +9,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from elea.broker.bundle import JOINED, Bundle
-from elea.broker.relay import OutgoingKey
-from elea.broker.routes import Forwarder, Route
+from elea.broker.relay import OutgoingKey, Stamper
+from elea.broker.routes import Forwarder, Route, Routes
+from elea.model.node_id import NodeId
+from elea.model.timestamp import Hlc
+from elea.wire.zenoh1 import messages as m
+from elea.wire.zenoh1.codec import read_network_message
 from elea.wire.zenoh1.samples import Pushed
+
+NOW = 1_700_000_000_000_000_000
+OWN = NodeId(b"\xe1\xea")
+
+
+class Keeper:
+    """A store that wants samples; here it is only known to be there."""
+
+    def keep(self, pieces: Sequence[tuple[str, Sequence[Pushed]]], arrival_ns: int) -> None:
+        raise AssertionError("bundles have nothing to do with stores")
 
 
 class Neighbour:
@@ -68,6 +82,66 @@ def test_every_neighbour_gets_every_sample_in_order(runs: list[tuple[int, int, l
     for neighbour, octets in expected.items():
         assert b"".join(data for _, _, data in neighbour.got) == b"".join(octets)
     assert sum(each.samples for each in expected) == sum(len(v) * len(groups[n]) for n, _, v in runs)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 5), st.sampled_from([5, 5, 5, 13]), st.none() | st.just(b"\x02"), st.binary(max_size=200)
+        ),
+        max_size=300,
+    )
+)
+def test_samples_of_many_keys_are_what_they_are_one_by_one(samples: list[tuple[int, int, bytes | None, bytes]]) -> None:
+    """Keys 0 to 3 pass to two groups of neighbours, key 4 is kept here too, key 5 is unknown."""
+    mixed, single = Neighbour(), Neighbour()
+    stamper, twin = Stamper(Hlc(OWN)), Stamper(Hlc(OWN))
+    one, other = Bundle(stamper), Bundle(twin)
+    groups: list[list[tuple[Forwarder, ...]]] = [[(mixed,), (mixed,)], [(single,), (single,)]]
+    ways = [
+        [
+            Route(f"key/{n}", 0, (), g[n & 1], OutgoingKey(f"key/{n}", n), (Keeper(),) if n == 4 else ())
+            for n in range(5)
+        ]
+        for g in groups
+    ]
+    routes = Routes(lambda header, scope, suffix: ways[0][scope] if scope < 5 else None)
+    for number in range(5):
+        routes.of(0x5D, number, b"", 0)
+    run: list[Pushed] = [(0x5D, n, b"", qos, meta, b"" if meta else payload) for n, qos, meta, payload in samples]
+
+    at = 0
+    while at < len(run):
+        end = one.add_mixed(run, at, routes, 0, True, NOW)
+        assert all(sample[1] < 4 and sample[4] is None and sample[3] == run[at][3] for sample in run[at:end])
+        if end == at:
+            if run[at][1] < 5:
+                one.add(ways[0][run[at][1]], [run[at]], True, NOW)
+            end += 1
+        at = end
+    one.flush()
+    for sample in run:
+        if sample[1] < 5:
+            other.add(ways[1][sample[1]], [sample], True, NOW)
+    other.flush()
+
+    assert [told[:2] for told in mixed.got] == [told[:2] for told in single.got]
+    found, expected = (plain(b"".join(octets for _, _, octets in each.got)) for each in (mixed, single))
+    assert [sample for sample, _ in found] == [sample for sample, _ in expected]
+    given_ones = [stamp for _, stamp in found if stamp is not None]
+    assert given_ones == sorted(set(given_ones))
+    assert mixed.samples == single.samples == len(found)
+
+
+def plain(octets: bytes) -> list[tuple[m.Push, int | None]]:
+    """Messages without their timestamps, and these."""
+    at, found = 0, []
+    while at < len(octets):
+        message, at = read_network_message(octets, at)
+        assert isinstance(message, m.Push)
+        stamp = message.body.timestamp
+        found.append((message._replace(body=message.body._replace(timestamp=None)), stamp and stamp.ntp64))
+    return found
 
 
 def test_runs_of_many_keys_are_handed_over_once() -> None:

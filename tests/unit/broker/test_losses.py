@@ -135,7 +135,7 @@ def test_losses_of_a_link_count_for_its_node_also_after_its_end() -> None:
         link.add("closed", 2)
     links.clear()
 
-    assert node.counts == {"full": 0, "closed": 4, "refused": 0}
+    assert node.counts == {"full": 0, "closed": 4, "refused": 0, "oversized": 0}
 
 
 # -- a put in the moment in which a link has ended and the space does not know -----------------------------------------

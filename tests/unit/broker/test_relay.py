@@ -107,14 +107,17 @@ def test_numbers_from_a_block_are_above_all_given_and_all_accepted() -> None:
     stamper = Stamper(clock)
     given_ones: list[int] = []
 
-    for count in (1, 1, 5, 200, 1, 1):
-        first = stamper.take(NOW, count)
+    for wanted in (1, 1, 5, 200, 1, 1):
+        low, count, stamps = stamper.take(NOW, wanted)
+        assert 0 < count <= wanted
+        first = stamps.high << 7 | low
         given_ones += range(first, first + count)
     before = clock.tick(NOW).ntp64
     ahead = given_ones[-1] + 100_000
     meta, _ = split_body(m.Put(b"", timestamp=m.Timestamp(ahead, b"\xc1")))
     assert stamper.acceptable(meta, NOW)
-    after = stamper.take(NOW, 1)
+    low, _, stamps = stamper.take(NOW, 1)
+    after = stamps.high << 7 | low
 
     assert given_ones == sorted(set(given_ones))
     assert before > given_ones[-1]

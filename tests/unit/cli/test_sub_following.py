@@ -63,7 +63,6 @@ def test_a_key_that_nobody_keeps_ends_with_what_to_do(elea: Elea, keeper: LogKee
     "words",
     [
         ("k/a", "k/b", "--history", "1"),
-        ("k/a", "--history", "1", "--pull"),
         ("k/a", "--history", "1", "--since", "0"),
         ("k/a", "--since", "yesterday"),
         ("k/a", "--history", "0"),
@@ -107,3 +106,28 @@ def test_pull_prints_what_has_come_when_a_line_is_entered(
     status = main(["sub", "k/live", "--pull", "-n", "2", "--json", "-e", keeper.locator])
 
     assert (status, values(capsys.readouterr().out)) == (0, ["x", "x"])
+
+
+def test_pull_with_a_cursor_prints_what_was_kept_and_goes_on_there(
+    keeper: LogKeeper, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Typing:
+        """One line is entered."""
+
+        def __init__(self) -> None:
+            self.left = 1
+
+        def readline(self) -> str:
+            self.left -= 1
+            return "\n" if self.left >= 0 else ""
+
+    words = ["sub", "k/pulled", "--pull", "--json", "-e", keeper.locator, "--cursor", "reader"]
+    found = []
+    for since, puts in ((["--since", "0"], ["0", "1"]), ([], ["2"])):
+        keeper.put(*puts, key="k/pulled", live=False)
+        monkeypatch.setattr("sys.stdin", Typing())
+        assert main([*words, *since]) == 0
+        found.append(values(capsys.readouterr().out))
+
+    assert found == [["0", "1"], ["2"]]
+    assert keeper.log.cursor("reader") == keeper.log.end

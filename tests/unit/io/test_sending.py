@@ -245,7 +245,7 @@ def test_droppable_message_waits_shortly_and_is_dropped_and_counted(valve: Valve
 
     assert 10 <= accepted <= 10 + 2 * 4  # what waits, and what was framed before the flusher got stuck
     assert outbox.queued(5) <= 5_000
-    assert outbox.losses.counts == {"full": 1, "closed": 0, "refused": 0}
+    assert outbox.losses.counts == {"full": 1, "closed": 0, "refused": 0, "oversized": 0}
     assert outbox.waited == 1
     valve.open()
     assert outbox.flush(PATIENCE)
@@ -305,7 +305,7 @@ def test_offer_never_waits(valve: Valve, outbox: Outbox) -> None:
     assert not outbox.offer(5, (b"x", b""), 1, True)
     assert not outbox.offer(5, (b"x", b""), 1, False)
     assert time.monotonic() - start < 1.0  # waiting would take 5 s
-    assert (outbox.losses.counts, outbox.waited) == ({"full": 1, "closed": 0, "refused": 2}, 0)
+    assert (outbox.losses.counts, outbox.waited) == ({"full": 1, "closed": 0, "refused": 2, "oversized": 0}, 0)
     assert outbox.offer(4, (b"other conduit", b""), 13, True)
 
     outbox.close()

@@ -258,3 +258,14 @@ def test_any_history_is_that_of_a_plain_list(pull: bool, windows: Windows | None
         assert deadline == (next(t for t in range(now, now + 60) if is_open(t)) if wanted else None)
         assert (len(pacer), pacer.dropped) == (len(waiting), dropped)
         assert pacer.is_asking is (pull and allowed > 0)
+
+
+def test_what_did_not_arrive_is_the_oldest_again() -> None:
+    pacer: Pacer[int] = Pacer(PULL)
+    pacer.add_many([1, 2, 3, 4], 0)
+    pacer.pull(3)
+    given = pacer.due(0)
+    pacer.put_back(given[1:])
+    pacer.pull()
+
+    assert (given, pacer.due(0)) == ([1, 2, 3], [2, 3, 4])

@@ -239,8 +239,8 @@ def test_state_as_of_a_time_or_position(log: Log) -> None:
         ]
     )
 
-    def state(**when: int) -> list[int]:
-        return [one.position for one in log.as_of("*", **when)]
+    def state(time_ns: int | None = None, position: int | None = None) -> list[int]:
+        return [one.position for one in log.as_of("*", time_ns=time_ns, position=position)]
 
     assert state(time_ns=2 * 10**9) == [0, 1]
     assert state(time_ns=3 * 10**9) == [1]

@@ -196,5 +196,3 @@ def test_a_plain_subscriber_says_how_to_pull() -> None:
         right.declare_subscriber("a").pull()
     with pytest.raises(TypeError, match="declare it with mode"):
         right.declare_subscriber("a", mode=elea.Periodic(2, 1)).pull()
-    with pytest.raises(ValueError, match="live samples only"):
-        right.declare_subscriber("a", mode=elea.Pull(), history=1)

@@ -6,6 +6,7 @@ thread of its own does it: subscribers who take their time hold up acknowledgeme
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 from collections import deque
@@ -18,6 +19,7 @@ from elea.store import Receipt, Record
 
 if TYPE_CHECKING:
     from elea.broker.node import Node
+    from elea.broker.storage.grouping import Group
     from elea.broker.storage.publishing import Publishing
     from elea.broker.storage.storage import Storage
     from elea.store import Outcome
@@ -28,14 +30,17 @@ _log: Final = logging.getLogger("elea.broker")
 
 
 class PutRequest:
-    """One put on its way to the log (`Waiting`)."""
+    """A put, or a group of them, on its way to the log (`Waiting`)."""
 
-    __slots__ = ("_queue", "asking", "outcome", "records")
+    __slots__ = ("_queue", "asking", "group", "outcome", "records")
 
-    def __init__(self, queue: deque[PutRequest], asking: Asking, records: Sequence[Record]) -> None:
+    def __init__(
+        self, queue: deque[PutRequest], asking: Asking, records: Sequence[Record], group: Group | None = None
+    ) -> None:
         self._queue = queue
         self.asking = asking
         self.records = records
+        self.group = group
         self.outcome: Outcome | None = None
 
     def settled(self, outcome: Outcome) -> None:
@@ -54,10 +59,11 @@ class Acknowledging:
         self._work = threading.Event()
         self._closing = False
         self._thread: threading.Thread | None = None
+        self._keys = json.dumps(storage.key_expr)
         storage.on_group = self._work.set
 
-    def submit(self, asking: Asking, records: list[Record], wait: float) -> None:
-        """Store records, then publish them and answer.
+    def submit(self, asking: Asking, records: list[Record], wait: float, group: Group | None = None) -> None:
+        """Store records, then publish them and answer: for the one sample they stand for, or for those of a group.
 
         Raises:
             Congested, StoreReadOnly: they are not stored.
@@ -66,7 +72,7 @@ class Acknowledging:
             name = f"elea-acknowledge-{self._storage.name}"
             self._thread = threading.Thread(target=self._run, name=name, daemon=True)
             self._thread.start()
-        self._storage.submit(records, PutRequest(self._queue, asking, records), wait=wait)
+        self._storage.submit(records, PutRequest(self._queue, asking, records, group), wait=wait)
 
     def close(self) -> None:
         """Acknowledge what has been stored, and end; the storage must take no more."""
@@ -105,21 +111,27 @@ class Acknowledging:
         for request in requests:
             outcome = request.outcome
             if isinstance(outcome, Receipt):
-                request.asking.reply_text(self._form(outcome))
+                request.asking.reply_text(self.form(outcome, request.group))
                 request.asking.done()
             elif outcome is not None:
                 request.asking.fail(outcome)
 
-    def _form(self, receipt: Receipt) -> str:
-        head = f'{{"log":"{self._storage.name}","epoch":"{self._storage.log.epoch}"'
+    def form(self, receipt: Receipt, group: Group | None) -> str:
+        """The answer to who put one sample, or a group."""
+        # `keys` says that samples of all these keys may come together, as `@store/puts`.
+        head = f'{{"log":"{self._storage.name}","epoch":"{self._storage.log.epoch}","keys":{self._keys}'
+        if group is not None:
+            return f"{head},{group.form(receipt)}}}"
         if receipt.rows:
             return f'{head},"position":{receipt.first},"repeated":false}}'
         position = next(iter(receipt.repeated.values()), None)
         return f'{head},"position":{"null" if position is None else position},"repeated":true}}'
 
 
-def _fresh(request: PutRequest) -> list[Record]:
+def _fresh(request: PutRequest) -> Sequence[Record]:
     outcome = request.outcome
     if not isinstance(outcome, Receipt):
         return []
+    if not outcome.repeated:
+        return request.records
     return [record for index, record in enumerate(request.records) if index not in outcome.repeated]

@@ -6,9 +6,7 @@ Answers are streamed: the next ones are read when the previous ones are on their
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from elea.broker.storage.asking import Asking
@@ -58,9 +56,10 @@ def _chosen(asking: Asking, storage: Storage, now_ns: int) -> Iterator[Stored]:
     start, end = asking.number("_from"), asking.number("_to")
     if "_as_of" in parameters:
         at = as_of_time(parameters.get("_as_of") or "", now_ns)
-        return _limited(lambda: storage.log.as_of(asking.key, time_ns=at, position=end), limit, newest)
+        log = storage.log
+        return _later(lambda: log.as_of(asking.key, time_ns=at, position=end, newest_first=newest, limit=limit))
     if time is None and start is None and end is None and "_history" not in parameters:
-        return _limited(lambda: storage.log.latest_matching(asking.key), limit, newest)
+        return _later(lambda: storage.log.latest_matching(asking.key, newest_first=newest, limit=limit))
     within = None if time is None else TimeRange.parse(time).resolve(now_ns)
     wanted = Range(asking.key, start, end, within, limit, newest, by_time=within is not None)
     return _later(lambda: storage.log.read(wanted))
@@ -87,11 +86,3 @@ def as_of_time(text: str, now_ns: int) -> int:
 def _later(make: Callable[[], Iterator[Stored]]) -> Iterator[Stored]:
     """The same samples, looked for when the first is wanted."""
     yield from make()
-
-
-def _limited(make: Callable[[], Iterator[Stored]], limit: int | None, newest: bool) -> Iterator[Stored]:
-    """Samples of distinct keys, oldest position first, cut to a number of them."""
-    found = make()
-    if newest:
-        found = reversed(deque(found, limit))
-    yield from found if limit is None else islice(found, limit)

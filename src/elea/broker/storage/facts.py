@@ -16,6 +16,7 @@ def facts_of(storage: Storage) -> dict[str, object]:
     return {
         "name": storage.name,
         "key_expr": storage.key_expr,
+        "strip_prefix": settings.strip_prefix or None,
         "durability": settings.durability,
         "complete": settings.complete,
         "sync": None if settings.directory is None else "relaxed" if settings.relaxed else "durable",
@@ -27,8 +28,13 @@ def facts_of(storage: Storage) -> dict[str, object]:
         "keys": log.keys,
         "bytes": sum(size for _, _, size, _ in log.shelf.sizes()),
         "kept": storage.kept,
+        "acknowledged": storage.acknowledged,
         "not_kept": dict(storage.not_kept),
+        "aligned": storage.aligned,
+        "alignment": [one.facts() for one in storage.alignments],
+        "updates": {"remembered": len(storage.wild), "forgotten": storage.wild.forgotten},
         "commits": storage.groups,
+        "syncs": log.syncs,
         "cursors": log.cursors(),
         "damage": [str(damage) for damage in log.damage],
         "retention": {

@@ -12,6 +12,7 @@ from elea.broker.storage.records import pushed_of
 if TYPE_CHECKING:
     from elea.broker.delivery import Mailbox
     from elea.broker.node import Node
+    from elea.broker.storage.storage import Storage
     from elea.store import Record
 
 __all__ = ["Publishing"]
@@ -28,11 +29,14 @@ class Publishing:
         self._routes: dict[str, Route] = {}
         self._bundle = Bundle(None)
 
-    def publish(self, records: Sequence[Record], keeper: Keeping) -> None:
+    def publish(self, records: Sequence[Record], keeper: Storage) -> None:
         """Send records to everybody who wants them, but not to `keeper`, who has them."""
         node = self._node
+        # One look for all keys first: mostly nobody wants any of them, and a look at each is 1 µs a sample.
+        if not records or not self.is_wanted(keeper.key_expr, keeper):
+            return
         for record in records:
-            if not self.is_wanted(record.key):
+            if not self.is_wanted(record.key, keeper):
                 continue
             route = self.route(record.key)
             run = [pushed_of(record)]
@@ -48,10 +52,12 @@ class Publishing:
         if node.round:
             node.deliver_soon()
 
-    def is_wanted(self, key: str) -> bool:
-        """Whether there is anybody for samples on a key but one storage."""
+    def is_wanted(self, key: str, keeper: Keeping) -> bool:
+        """Whether there is anybody but `keeper` for samples on a key, or on any key of an expression."""
         route = self.route(key)
-        return bool(route.faces or len(route.keepers) > 1 or any(box not in self._own for box in route.boxes))
+        if route.faces or any(other is not keeper for other in route.keepers):
+            return True
+        return any(box not in self._own for box in route.boxes)
 
     def route(self, key: str) -> Route:
         """Where samples on a key go."""

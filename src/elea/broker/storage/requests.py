@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
@@ -12,12 +14,14 @@ from elea.model.node_id import NodeId
 from elea.model.timerange import TimeRange
 from elea.model.timestamp import HlcUpdate, Timestamp
 from elea.store import DEL, PUT, Range, Record
+from elea.store.measuring import measured
 from elea.wire.zenoh1 import messages as m
 
 if TYPE_CHECKING:
     from elea.broker.node import Node
     from elea.broker.storage.asking import Asking
     from elea.broker.storage.storage import Storage
+    from elea.model.selector import Parameters
 
 __all__ = ["PIECE_BYTES", "Source", "answer_cursor", "answer_read", "put_record", "source_of", "subject_of"]
 
@@ -98,19 +102,21 @@ def answer_read(asking: Asking, storage: Storage, now_ns: int) -> None:
     """
     wanted, rows = _range(asking, storage, now_ns)
     storage.wait_settled()
+    if "measure" in asking.parameters:
+        answer_measure(asking, storage, wanted)
+        return
     log = storage.log
     end = log.end if wanted.end is None else min(wanted.end, log.end)
     start = log.first if wanted.start is None else wanted.start
-    wanted = Range(
-        wanted.keys, wanted.start, end, wanted.time, wanted.limit, wanted.newest_first, wanted.by_time,
-        wanted.skip_damaged,
-    )  # fmt: skip
+    wanted = replace(wanted, end=end)
     following = max(end, min(start, log.end))
     budget = None if wanted.by_time else asking.number("bytes")
     more = False
     if wanted.limit is None and rows is None and budget is None:
         for piece in log.read_ipc(wanted):
             _send(asking, piece)
+    elif wanted.is_plain and rows is None and budget is not None:
+        following, more = _send_messages(asking, storage, wanted, budget, following)
     else:
         following, more = _send_batches(asking, storage, wanted, rows, budget, following)
     facts = {"log": storage.name, "epoch": log.epoch, "first": log.first, "next": following, "end": log.end}
@@ -128,7 +134,7 @@ def _range(asking: Asking, storage: Storage, now_ns: int) -> tuple[Range, int | 
         raise InvalidSelector(str(parameters), f"by is {by!r}, neither time nor position")
     wanted = Range(
         # Without keys to look for, blocks go out as they lie on disk.
-        None if keyexpr.includes(subject, storage.key_expr) else subject,
+        _keys(asking) or (None if keyexpr.includes(subject, storage.key_expr) else subject),
         asking.number("from"),
         asking.number("to"),
         None if time is None else TimeRange.parse(time).resolve(now_ns),
@@ -136,8 +142,58 @@ def _range(asking: Asking, storage: Storage, now_ns: int) -> tuple[Range, int | 
         order_of(asking, "order"),
         by == "time",
         "skip_damaged" in parameters,
+        _kind(parameters),
     )
     return wanted, asking.number("rows") or None
+
+
+def _kind(parameters: Parameters) -> int | None:
+    kind = parameters.get("kind")
+    if kind not in (None, "put", "del"):
+        raise InvalidSelector(str(parameters), f"kind is {kind!r}, neither put nor del")
+    return None if kind is None else PUT if kind == "put" else DEL
+
+
+def _keys(asking: Asking) -> tuple[str, ...] | None:
+    """Several key expressions, which are in the payload since a parameter could not hold every key."""
+    if asking.body.value is None:
+        return None
+    try:
+        found = json.loads(asking.body.value.payload)["keys"]
+        if not isinstance(found, list):
+            raise TypeError("keys is no list")
+        return tuple(str(keyexpr.KeyExpr(one)) for one in found)
+    except (ValueError, KeyError, TypeError) as error:
+        raise InvalidSelector(
+            asking.key, f'the payload of a read is {{"keys": [key expression, …]}}: {error}'
+        ) from error
+
+
+def answer_measure(asking: Asking, storage: Storage, wanted: Range) -> None:
+    """Say how far `measure` octets of a range reach, without reading it."""
+    log = storage.log
+    start = log.first if wanted.start is None else wanted.start
+    end = log.end if wanted.end is None else min(wanted.end, log.end)
+    following = measured(log.shelf.sizes(), start, end, asking.number("measure") or 0)
+    asking.reply_json({"log": storage.name, "epoch": log.epoch, "first": log.first, "next": following, "end": log.end})
+
+
+def _send_messages(asking: Asking, storage: Storage, wanted: Range, budget: int, following: int) -> tuple[int, bool]:
+    """All samples of a range, blocks as they lie on disk; returns as `_send_batches`."""
+    from elea.store import SCHEMA
+    from elea.store.log import END_OF_STREAM
+
+    _send(asking, SCHEMA.serialize().to_pybytes())
+    octets, reached, more = 0, following, False
+    for message, behind in storage.log.read_messages(wanted):
+        if octets >= budget:
+            more = True
+            break
+        _send(asking, message)
+        octets += len(message)
+        reached = behind
+    _send(asking, END_OF_STREAM)
+    return (reached if more else following), more
 
 
 def _send_batches(
@@ -194,4 +250,5 @@ def answer_cursor(asking: Asking, storage: Storage) -> None:
     except ValueError as error:
         raise StoreError(str(error)) from error
     facts = {"log": storage.name, "epoch": log.epoch, "first": log.first, "end": log.end}
-    asking.reply_json({**facts, "position": log.cursor(name)})
+    damaged = [(damage.first, damage.last) for damage in log.damage if damage.first <= damage.last]
+    asking.reply_json({**facts, "position": log.cursor(name), "damaged": damaged})

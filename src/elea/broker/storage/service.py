@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -11,21 +12,31 @@ from typing import TYPE_CHECKING, Final
 
 from elea.broker.delivery import Mailbox
 from elea.broker.storage.acknowledging import Acknowledging
+from elea.broker.storage.aligning import Aligning
+from elea.broker.storage.aligning_answers import answer_align
 from elea.broker.storage.answering import answer, is_quick
 from elea.broker.storage.asking import Asking, Gone
 from elea.broker.storage.batching import answer_batch
+from elea.broker.storage.committing import Committing
 from elea.broker.storage.facts import facts_of
+from elea.broker.storage.grouping import Grouping
+from elea.broker.storage.metering import meter
 from elea.broker.storage.publishing import Publishing
 from elea.broker.storage.requests import answer_cursor, answer_read, put_record, subject_of
+from elea.broker.storage.settings import DEFAULT_LOG
 from elea.broker.storage.storage import BLOCKED_SECONDS, Storage
+from elea.broker.storage.turns import Turns
 from elea.broker.storage.upkeep import Upkeep
 from elea.model import keyexpr
 from elea.model.errors import EleaError, InvalidSelector, StoreError
+from elea.model.limits import CACHED_KEY_CHARS
 from elea.model.node_id import NodeId
 from elea.model.selector import Parameters
+from elea.store import Receipt
 from elea.wire.zenoh1 import messages as m
 
 if TYPE_CHECKING:
+    from elea.broker.links import LinkSettings
     from elea.broker.node import Node
     from elea.broker.own import Asked
     from elea.broker.storage.settings import StoreSettings
@@ -40,7 +51,7 @@ ANSWERING: Final = 64
 KNOWN: Final = 10_000
 """Keys whose storage is remembered; then all are forgotten and found again."""
 
-VERBS: Final = ("put", "batch", "read", "cursor")
+VERBS: Final = ("put", "puts", "batch", "stage", "commit", "read", "cursor")
 
 
 class Storages:
@@ -62,17 +73,24 @@ class Storages:
         """Queries that are being answered by a thread of their own."""
         self.storages: list[Storage] = []
         self.default: Storage | None = None
+        self._aligning: Aligning | None = None
         self._counting = threading.Lock()
         self._own: set[Mailbox] = set()
         self._acknowledging: dict[Storage, Acknowledging] = {}
-        self._known: dict[tuple[str, str | None], Storage | None] = {}
+        self._grouping: dict[Storage, Grouping] = {}
+        self._turns: defaultdict[Storage, Turns] = defaultdict(Turns)
+        self._committing: dict[Storage, Committing] = {}
+        self._known: dict[tuple[str, bool], Storage | None] = {}
         self._open(settings)
         self._workers = ThreadPoolExecutor(ANSWERING, thread_name_prefix="elea-answer")
         self._upkeep = Upkeep(self.all, node.keeper.wall_ns)
         for storage in self.all:
             self._acknowledging[storage] = Acknowledging(node, storage, Publishing(node, self._own))
+            self._grouping[storage] = Grouping(node, storage, self._chosen)
+            self._committing[storage] = Committing(node, storage, Publishing(node, self._own))
             self._declare(storage)
         self._tell(is_told)
+        node.meters.append(lambda text: meter(text, self.all, self.answering))
         self._upkeep.start()
 
     @property
@@ -109,6 +127,7 @@ class Storages:
         own.answer(expr, Mailbox(partial(self._get, storage)), complete=storage.settings.complete and not is_default)
         for verb in VERBS:
             own.answer(f"@store/{verb}/{expr}", Mailbox(partial(self._request, verb, storage)), complete=True)
+        own.answer(f"@store/align/{expr}", Mailbox(partial(self._align, storage)), complete=True)
 
     def _tell(self, is_told: bool) -> None:
         """Facts about storages: for clients of the store, and where eclipse-zenoh's storage manager has them."""
@@ -122,16 +141,17 @@ class Storages:
 
     def _chosen(self, subject: str, durability: str | None) -> Storage | None:
         """The storage that a request is for: the first that has all its keys and is as durable as wanted."""
+        lasting = durability == "persistent"
         try:
-            return self._known[subject, durability]
+            return self._known[subject, lasting]
         except KeyError:
             pass
-        lasting = durability == "persistent"
         able = [one for one in self.all if one.settings.durability == "persistent" or not lasting]
         found = next((one for one in able if one.has(subject)), None)
-        if len(self._known) >= KNOWN:
-            self._known.clear()
-        self._known[subject, durability] = found
+        if len(subject) <= CACHED_KEY_CHARS:
+            if len(self._known) >= KNOWN:
+                self._known.clear()
+            self._known[subject, lasting] = found
         return found
 
     def _refusal(self, subject: str, durability: str | None) -> StoreError:
@@ -151,8 +171,11 @@ class Storages:
             self._later(asking, work)
 
     def _request(self, verb: str, storage: Storage, asked: Asked) -> None:
-        subject, durability = subject_of(asked.request.key), _durability(asked)
-        chosen = self._chosen(subject, durability)
+        subject, durability, log = subject_of(asked.request.key), _named(asked, "durability"), _named(asked, "log")
+        if log is not None and log != storage.name:
+            asked.done()  # it names another one, perhaps of another broker
+            return
+        chosen = storage if log is not None else self._chosen(subject, durability)
         if chosen is not storage and (chosen is not None or storage is not self._first_asked(subject)):
             asked.done()  # another storage of this broker answers
             return
@@ -161,13 +184,35 @@ class Storages:
             asking.fail(self._refusal(subject, durability))
         elif verb == "put":
             self._put(asking, storage)
+        elif verb == "puts":
+            self._puts(asking, storage, durability)
         elif verb == "batch":
             publishing = Publishing(self._node, self._own)
-            self._later(asking, partial(answer_batch, self._node, asking, storage, publishing))
+            turn = self._turns[storage].take()
+            self._later(asking, partial(answer_batch, self._node, asking, storage, publishing, turn))
+        elif verb == "stage":
+            self._later(asking, partial(self._committing[storage].answer_stage, asking))
+        elif verb == "commit":
+            self._later(asking, partial(self._committing[storage].answer_commit, asking))
         elif verb == "read":
             self._later(asking, partial(answer_read, asking, storage, self._node.keeper.wall_ns()))
         else:
             self._later(asking, partial(answer_cursor, asking, storage))
+
+    def _align(self, storage: Storage, asked: Asked) -> None:
+        """Another broker compares its log with ours of the same key expression."""
+        same = [one for one in self.storages if one.key_expr == subject_of(asked.request.key)]
+        wanted = self.default if _named(asked, "log") == DEFAULT_LOG else next(iter(same), None)
+        if storage is not wanted:
+            asked.done()
+            return
+        asking = Asking(self._node, asked, self._is_closed)
+        self._later(asking, partial(answer_align, asking, storage, self._id, self._node.keeper.wall_ns()))
+
+    def align(self, links: LinkSettings) -> None:
+        """Begin to bring what the brokers have that the settings name; `links` say how they are reached."""
+        self._aligning = Aligning(self._node, links, self.all, self._id)
+        self._aligning.start()
 
     def _first_asked(self, subject: str) -> Storage | None:
         return next((one for one in self.all if keyexpr.intersects(one.key_expr, subject)), None)
@@ -180,6 +225,17 @@ class Storages:
             if not records:
                 raise StoreError(f"no stored key belongs to {record.key}; a put needs a key without wildcards")
             self._acknowledging[storage].submit(asking, records, BLOCKED_SECONDS)
+        except EleaError as error:
+            asking.fail(error)
+
+    def _puts(self, asking: Asking, storage: Storage, durability: str | None) -> None:
+        try:
+            group = self._grouping[storage].group(asking, durability)
+            if group.records:
+                self._acknowledging[storage].submit(asking, group.records, BLOCKED_SECONDS, group)
+                return
+            asking.reply_text(self._acknowledging[storage].form(Receipt(0, 0, {}), group))
+            asking.done()
         except EleaError as error:
             asking.fail(error)
 
@@ -235,6 +291,8 @@ class Storages:
         if self._closed:
             return
         self._closed = True
+        if self._aligning is not None:
+            self._aligning.close()
         self._upkeep.close()
         self._workers.shutdown(wait=True, cancel_futures=True)
         for storage in self.all:
@@ -243,7 +301,7 @@ class Storages:
             _log.info("storage closed: storage=%s samples=%d", storage.name, storage.kept)
 
 
-def _durability(asked: Asked) -> str | None:
+def _named(asked: Asked, name: str) -> str | None:
     body = asked.request.body
     text = (body.parameters if isinstance(body, m.Query) else None) or ""
-    return Parameters(text).get("durability") if "durability" in text else None
+    return Parameters(text).get(name) if f"{name}=" in text else None

@@ -33,6 +33,15 @@ class StorageSettings:
     max_bytes: int | None = None
     max_samples: int | None = None
     past_cursors: bool = False
+    strip_prefix: str = ""
+    """What its keys begin with and the files leave out."""
+
+    align_with: tuple[str, ...] = ()
+    """Locators of brokers whose log of the same key expression it is aligned with."""
+
+    align_interval: float = 10.0
+    align_delay: float = 0.25
+    """Seconds between two rounds; seconds a sample is left to arrive by itself."""
 
     @property
     def durability(self) -> str:

@@ -8,11 +8,15 @@ reason, and logged. Nothing else of the node waits for the disk.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, Protocol, cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from elea.broker.relay import STAMPED, Stamper, stamped
 from elea.broker.storage.records import records_of_run
@@ -20,11 +24,13 @@ from elea.broker.storage.wild import Wild
 from elea.io.timers import monotonic
 from elea.model import keyexpr
 from elea.model.errors import Congested, StoreError
-from elea.store import Committer, Log, Outcome, Receipt, Record, Retention, Sync, memory_log, open_log
+from elea.store import Committer, Log, Outcome, Receipt, Record, Retention, State, Sync, memory_log, open_log
+from elea.store.digest import Digest
 
 if TYPE_CHECKING:
     from elea.broker.node import Node
     from elea.broker.routes import Arrived
+    from elea.broker.storage.aligning_facts import Alignment
     from elea.broker.storage.settings import StorageSettings
     from elea.wire.zenoh1.samples import Pushed
 
@@ -58,18 +64,27 @@ class Storage:
         self.key_expr = settings.key_expr
         self.log = _open(settings)
         self.kept = 0
+        self.acknowledged = 0
+        self.aligned = 0
+        """Samples brought from other logs."""
+        self.digest = Digest(self.log)
+        self.alignments: list[Alignment] = []
+        """What is known of the logs it is aligned with."""
         self.not_kept: Counter[str] = Counter()
         self.on_group: Callable[[], None] = lambda: None
         """Told when outcomes of a group have been handed out."""
         self._node = node
         self._stamper = Stamper(node.clock)
-        self._wild = Wild()
+        self.wild = Wild(self.log)
         self._submitted = 0
         self._settled = 0
         self._turn = threading.Condition()
         self._committer: Committer[Waiting | int] = Committer(cast(Log, _Guarded(self.log)), self._deliver)
         self._thread = threading.Thread(target=self._committer.run, name=f"elea-commit-{self.name}", daemon=True)
         self._thread.start()
+        with contextlib.suppress(Congested):
+            if self.log.state is State.OPEN:
+                self.go_on_with_updates()
 
     @property
     def groups(self) -> int:
@@ -101,12 +116,12 @@ class Storage:
                 run = stamped(run, self._stamper, arrival_ns)
             found = records_of_run(key, run, arrival_ns)
             if "*" not in key:
-                records += self._wild.applied(found)
+                records += found
                 continue
             self._keep(records, blocking)
             records = []
             for record in found:
-                self._keep(self.resolved(record), blocking)
+                self._keep_wild(record, blocking)
         self._keep(records, blocking)
 
     def arrived(self, arrived: Arrived) -> None:
@@ -117,19 +132,78 @@ class Storage:
         """What to store for a record: one on an expression is one for each of its keys that has a value.
 
         Spec: zenoh-1 section 20. Such an update is remembered for samples that are older than it and come later.
+
+        Raises:
+            StoreError: it cannot be remembered.
         """
         if "*" not in record.key:
-            return self._wild.applied([record])
-        self.wait_settled()  # for the keys of samples that came before
+            return [record]
         update = record._replace(once=False)  # its number stands for many samples
-        self._wild.remember(update)
-        return [update._replace(key=key) for key in self.log.live_keys(record.key)]
+        self.wild.take_in(update, self._turn)
+        if self.wild.is_crowded():
+            self.wild.shorten(record.arrival_ns)
+        self.wait_settled()  # for the keys of samples that came before; those that come from now on are seen to
+        # Also where the value is newer: it is part of the history, and of the state at a time.
+        return [update._replace(key=key) for key in self.log.live_keys(update.key)]
 
-    def _keep(self, records: list[Record], blocking: bool) -> None:
+    def _older(self, update: Record) -> list[Record]:
+        return [update._replace(key=key) for key in self.log.older_keys(update.key, (update.ntp64, update.stamp_id))]
+
+    def go_on_with_updates(self) -> None:
+        """Apply updates that were interrupted: by a crash, or by a disk that was full.
+
+        Raises:
+            StoreError, Congested: there is still no room.
+        """
+        for key, update in list(self.wild.pending.items()):
+            if not self.is_settled():
+                return
+            missing = self._older(update)
+            if missing:
+                _log.info("update goes on: storage=%s key=%s samples=%d", self.name, key, len(missing))
+                self.submit(missing, len(missing), wait=0.0, is_update=True)
+            else:
+                self.wild.done(key)
+
+    def append_arrow(self, batch: pa.RecordBatch) -> Receipt:
+        """Store the rows of a batch at once, and what updates of many keys make of them; errors as of the log."""
+        times = batch.column("ntp64")
+        is_old = len(self.wild) and batch.num_rows and self.wild.is_newer(pc.min(times).as_py())
+        receipt = self.log.append_arrow(batch)
+        self.kept += receipt.rows
+        self.acknowledged += receipt.rows + len(receipt.repeated)
+        if is_old:
+            self._update_keys(pc.unique(batch.column("key")).to_pylist())
+        return receipt
+
+    def bring(self, records: list[Record]) -> None:
+        """Store samples that another log has and this one lacks: published to nobody, since they are no news there."""
+        is_old = len(self.wild) and self.wild.is_newer(min(record.ntp64 for record in records))
+        self.aligned += self.log.append(records, sift=False).rows
+        if is_old:
+            self._update_keys(list({record.key for record in records}))
+
+    def _update_keys(self, keys: list[str]) -> None:
+        found: list[Record] = []
+        for key in keys:
+            stored = self.log.latest(key, deleted=True)
+            if stored is not None:
+                update = self.wild.newest(key, (stored.record.ntp64, stored.record.stamp_id))
+                found += [] if update is None else [update]
+        if found:
+            self.submit(found, len(found), wait=BLOCKED_SECONDS)
+
+    def _keep_wild(self, record: Record, blocking: bool) -> None:
+        try:
+            self._keep(self.resolved(record), blocking, is_update=True)
+        except StoreError as error:
+            self._lost(1, _reason(error), error)
+
+    def _keep(self, records: list[Record], blocking: bool, *, is_update: bool = False) -> None:
         if not records:
             return
         try:
-            self.submit(records, len(records), wait=BLOCKED_SECONDS if blocking else 0.0)
+            self.submit(records, len(records), wait=BLOCKED_SECONDS if blocking else 0.0, is_update=is_update)
         except (Congested, StoreError) as error:
             self._lost(len(records), _reason(error), error)
 
@@ -141,8 +215,11 @@ class Storage:
 
     # -- committing ---------------------------------------------------------------------------------------------------
 
-    def submit(self, records: list[Record], token: Waiting | int, *, wait: float) -> None:
+    def submit(self, records: list[Record], token: Waiting | int, *, wait: float, is_update: bool = False) -> None:
         """Queue records for the disk; `token` is told what became of them, a number only counts.
+
+        Args:
+            is_update: whether they are those of an update of many keys, which no other one follows.
 
         Raises:
             Congested: too much was waiting for the disk all the time.
@@ -152,7 +229,7 @@ class Storage:
         with self._turn:
             while True:
                 try:
-                    self._committer.submit(records, token)
+                    self._committer.submit(records if is_update else self._updated(records, token), token)
                     self._submitted += 1
                     return
                 except Congested:
@@ -160,6 +237,17 @@ class Storage:
                     if left <= 0:
                         raise
                 self._turn.wait(left)
+
+    def _updated(self, records: list[Record], token: Waiting | int) -> list[Record]:
+        """The records, and what newer updates of many keys make of them: behind all of them for one who waits, who
+        knows the records by their places, and else each behind its own.
+        """
+        late = self.wild.late(records)
+        if not late:
+            return records
+        if not isinstance(token, int):
+            return [*records, *late]
+        return [one for record in records for one in (record, *self.wild.late([record]))]
 
     def is_settled(self) -> bool:
         """Whether nothing waits for the disk."""
@@ -183,6 +271,7 @@ class Storage:
                 token.settled(outcome)
                 if isinstance(outcome, Receipt):
                     self.kept += outcome.rows
+                    self.acknowledged += outcome.rows + len(outcome.repeated)
             elif isinstance(outcome, Receipt):
                 self.kept += outcome.rows
             else:
@@ -196,6 +285,8 @@ class Storage:
         """Commit what has come, write the index down, and let others have the directory."""
         self._committer.close()
         self._thread.join()
+        with contextlib.suppress(StoreError, Congested):  # the next start goes on with them
+            self.go_on_with_updates()
         self.log.close()
 
 
@@ -218,7 +309,8 @@ class _Guarded:
 def _open(settings: StorageSettings) -> Log:
     if settings.directory is None:
         return memory_log()
-    return open_log(settings.directory, sync=Sync.RELAXED if settings.relaxed else Sync.DURABLE)
+    sync = Sync.RELAXED if settings.relaxed else Sync.DURABLE
+    return open_log(settings.directory, sync=sync, strip_prefix=settings.strip_prefix)
 
 
 def _reason(error: Exception) -> str:

@@ -24,10 +24,8 @@ NONE = elea.ConsolidationMode.NONE
 class Broker:
     """A router and what it keeps."""
 
-    def __init__(self, plugins: dict[str, Any]) -> None:
-        self.session: Session = elea.open(
-            configuration(mode="router", listen={"endpoints": ["tcp/127.0.0.1:0"]}, plugins=plugins)
-        )
+    def __init__(self, plugins: dict[str, Any], listen: str = "tcp/127.0.0.1:0") -> None:
+        self.session: Session = elea.open(configuration(mode="router", listen={"endpoints": [listen]}, plugins=plugins))
         self.locator = self.session._runtime.links.locators()[0]
         storages = self.session._runtime.storages
         assert storages is not None

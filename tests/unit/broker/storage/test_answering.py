@@ -11,6 +11,7 @@ import pytest
 import elea
 from elea.api.session import Session
 from elea.model.timestamp import ns_from_ntp64
+from elea.store.memory import MemoryShelf
 from tests.unit.broker.storage.serving import WAIT, Broker, broker, eventually, failure, samples, values
 
 HOME = {"key_expr": "home/**", "volume": "memory", "complete": True}
@@ -165,15 +166,16 @@ def test_parameters_without_sense_are_an_error(client: Session, parameters: str)
 
 
 def test_position_that_is_gone_is_an_error(shared: Broker, client: Session) -> None:
-    log = shared.storage("home").log
+    shelf = shared.storage("home").log.shelf
+    assert isinstance(shelf, MemoryShelf)
     put(client, "home/x", "x")
     samples(client, "home/x")
-    view = log.shelf.view
-    log.shelf.view = view._replace(first=1)
+    view = shelf.view
+    shelf.view = view._replace(first=1)
     try:
         told = failure(client, "home/**?_from=0")
     finally:
-        log.shelf.view = view
+        shelf.view = view
 
     assert (told["error"], told["position"], told["first"]) == ("StoreTrimmed", 0, 1)
 

@@ -48,7 +48,7 @@ def test_put_is_acknowledged_with_its_place(shared: Broker, client: Session) -> 
     receipt = told(client, "@store/put/home/ack?src=a1.1.1", payload="x", encoding="text/plain", attachment="more")
     stored = log.latest("home/ack")
 
-    assert receipt == {"log": "home", "epoch": log.epoch, "position": end, "repeated": False}
+    assert receipt == {"log": "home", "epoch": log.epoch, "keys": "home/**", "position": end, "repeated": False}
     assert stored is not None
     assert (stored.record.payload, stored.record.attachment) == (b"x", b"more")
     assert stored.record.source_sn == 1
@@ -141,7 +141,7 @@ def test_batch_is_stored_in_its_order_and_known_again(shared: Broker, client: Se
     data = batch([("home/b/1", b"x"), ("home/b/2", b"y"), ("home/b/1", b"z")], kind=pa.array([0, 0, 1], pa.uint8()))
     first, again = (told(client, "@store/batch/home/b/*?src=b1.1.0", payload=data) for _ in range(2))
 
-    assert first == {"log": "home", "epoch": log.epoch, "first": end, "rows": 3, "repeated": 0}
+    assert first == {"log": "home", "epoch": log.epoch, "first": end, "rows": 3, "in_turn": True, "repeated": 0}
     assert (again["rows"], again["repeated"]) == (0, 3)
     assert values(client, "home/b/*?_history") == [("home/b/1", "x"), ("home/b/2", "y"), ("home/b/1", "-")]
 

@@ -34,7 +34,7 @@ def test_storages_of_eclipse_zenohs_shape_are_read() -> None:
             "storages": {
                 "a": {"key_expr": "a/**", "volume": "memory", "complete": True, "strip_prefix": None},
                 "b": {"key_expr": "b/**", "volume": {"id": "log"}, "retain": {"age": 60, "samples": 5}},
-                "c": {"key_expr": "c", "volume": {"id": "log", "dir": "/elsewhere"}},
+                "c": {"key_expr": "c", "volume": {"id": "log", "dir": "/elsewhere"}, "strip_prefix": "c"},
             },
         }
     ).storages
@@ -43,7 +43,7 @@ def test_storages_of_eclipse_zenohs_shape_are_read() -> None:
     assert storages.storages == (
         StorageSettings("a", "a/**", None, complete=True, relaxed=True),
         StorageSettings("b", "b/**", "/d/b", complete=False, relaxed=True, max_age=60.0, max_samples=5),
-        StorageSettings("c", "c", "/elsewhere", complete=False, relaxed=True),
+        StorageSettings("c", "c", "/elsewhere", complete=False, relaxed=True, strip_prefix="c"),
     )
     assert storages.default == StorageSettings("default", "**", "/d/default", complete=False, relaxed=True)
 
@@ -58,8 +58,18 @@ def test_storages_of_eclipse_zenohs_shape_are_read() -> None:
         ({"storages": {"a": {**STORAGE, "key_expr": "a//b"}}}, "plugins/storage_manager/storages/a/key_expr", "key"),
         ({"storages": {"a": {**STORAGE, "volume": "memry"}}}, "plugins/storage_manager/storages/a/volume", "memory"),
         ({"storages": {"a": {**STORAGE, "volume": "log"}}}, "plugins/storage_manager/storages/a/volume", "dir"),
-        ({"storages": {"a": {**STORAGE, "strip_prefix": "a"}}}, "plugins/storage_manager/storages/a/strip_prefix", ""),
-        ({"storages": {"a": {**STORAGE, "replication": {}}}}, "plugins/storage_manager/storages/a/replication", ""),
+        ({"storages": {"a": {**STORAGE, "strip_prefix": "b"}}}, "plugins/storage_manager/storages/a/strip_prefix", ""),
+        ({"storages": {"a": {**STORAGE, "strip_prefix": "a/"}}}, "plugins/storage_manager/storages/a/strip_prefix", ""),
+        (
+            {"storages": {"a": {**STORAGE, "strip_prefix": "a/*"}}},
+            "plugins/storage_manager/storages/a/strip_prefix",
+            "chunks",
+        ),
+        (
+            {"storages": {"a": {**STORAGE, "replication": {}}}},
+            "plugins/storage_manager/storages/a/replication/peers",
+            "",
+        ),
         ({"storages": {"a": {**STORAGE, "retain": {"days": 1}}}}, "plugins/storage_manager/storages/a/retain/days", ""),
         ({"storages": {"default": STORAGE}}, "plugins/storage_manager/storages/default", "letters"),
         ({"volumes": {"influxdb": {}}}, "plugins/storage_manager/volumes/influxdb", "memory, log"),

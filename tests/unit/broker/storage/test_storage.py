@@ -214,7 +214,6 @@ def test_retention_and_checkpoints_are_the_upkeeps(tmp_path: Path) -> None:
         assert failure(session, "@store/read/home/**?from=0")["error"] == "StoreTrimmed"
         told(session, "@store/put/home/x?src=a1.1.3", payload="newer")
         upkeep = Upkeep([storage], lambda: later)
-        upkeep._checkpointed[storage] = 0
         upkeep.look(storage, thorough=True)
         assert (tmp_path / "home" / "index").exists()
 

@@ -1,0 +1,151 @@
+"""`@store/stage` and `@store/commit`: batches that are stored as a whole and once, whatever dies on the way.
+
+Pieces are staged beside the log and change nothing. A commit names those that are the batch; that decision is written
+down first and then carried out: the samples get the numbers `batch << 32 | row` of the writer, by which a broker that
+died in between and comes again knows which of them are in the log already. Subscribers get them when they are stored.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from elea.broker.storage.batching import check_keys, columns_of, decoded, publish_batch
+from elea.broker.storage.requests import source_of, subject_of
+from elea.model.errors import InvalidSelector, StoreError
+from elea.store.columns import check_batch
+from elea.store.reading import Keys
+from elea.store.staging import Mark, Staging
+
+if TYPE_CHECKING:
+    from elea.broker.node import Node
+    from elea.broker.storage.asking import Asking
+    from elea.broker.storage.publishing import Publishing
+    from elea.broker.storage.storage import Storage
+
+__all__ = ["DIRECTORY", "Committing"]
+
+DIRECTORY: Final = "staged"
+"""Below the directory of the log."""
+
+NUMBERS: Final = 1 << 31
+"""Batches of one writer, and twice as many samples of a batch: both have to fit into the number of a sample."""
+
+_log: Final = logging.getLogger("elea.broker")
+
+
+class Committing:
+    """The staged batches of one storage."""
+
+    def __init__(self, node: Node, storage: Storage, publishing: Publishing) -> None:
+        self._node = node
+        self._storage = storage
+        self._publishing = publishing
+        self._turn = threading.Lock()
+        directory = storage.settings.directory
+        self.staging = Staging(None if directory is None else Path(directory) / DIRECTORY)
+        for writer, number, form in self.staging.decided:
+            try:
+                mark = self._finish(writer, number, form)
+            except StoreError as error:  # tried again with the next request of the writer
+                _log.error("batch not finished: writer=%s number=%d problem=%s", writer, number, error)
+            else:
+                _log.info("batch finished: writer=%s number=%d samples=%d", writer, number, mark.rows)
+
+    def answer_stage(self, asking: Asking) -> None:
+        """Keep a piece.
+
+        Raises:
+            InvalidSelector, StoreError: it is not kept.
+        """
+        writer, number = _writer(asking)
+        value = asking.body.value
+        data = b"" if value is None else value.payload
+        done = self._settled(writer, number)
+        if done is None:
+            batch = decoded(data)
+            check_keys(batch.column("key"), subject_of(asking.key), Keys(self._storage.key_expr))
+            # What is decided on must be possible, so everything a log may refuse is looked at now.
+            check_batch(columns_of(self._node, batch, (b"\1", 0, 0), asking.qos))
+            piece = asking.parameters.get("piece") or ""
+            self.staging.stage(writer, number, piece, data, self._node.keeper.wall_ns() / 1e9)
+        asking.reply_json({"log": self._storage.name, "epoch": self._storage.log.epoch, "committed": done is not None})
+
+    def answer_commit(self, asking: Asking) -> None:
+        """Make pieces a batch of the log; or drop them; or tell only whether the batch is there.
+
+        Raises:
+            StoreFenced: the writer has committed a later batch.
+            InvalidSelector, StoreError: it is not committed.
+        """
+        writer, number = _writer(asking)
+        done = self._settled(writer, number)
+        repeated = done is not None
+        if "drop" in asking.parameters:
+            with self._turn:
+                self.staging.drop(writer, number)
+        elif "ask" not in asking.parameters and done is None:
+            done, repeated = self._commit(writer, number, {"pieces": _pieces(asking), "qos": asking.qos})
+        facts: dict[str, Any] = {"log": self._storage.name, "epoch": self._storage.log.epoch}
+        if done is not None:
+            facts |= {"first": done.first, "rows": done.rows}
+        asking.reply_json({**facts, "committed": done is not None, "repeated": repeated})
+
+    def _settled(self, writer: str, number: int) -> Mark | None:
+        """What became of a batch, after finishing the one that was decided on before."""
+        if self.staging.is_decided(writer):
+            with self._turn:
+                for known, older, form in self.staging.decided:
+                    if known == writer:
+                        self._finish(known, older, form)
+        return self.staging.committed(writer, number)
+
+    def _commit(self, writer: str, number: int, form: dict[str, Any]) -> tuple[Mark, bool]:
+        with self._turn:
+            done = self.staging.committed(writer, number)
+            if done is not None:  # by another request, in the meantime
+                return done, True
+            self.staging.decide(writer, number, form)
+            return self._finish(writer, number, form), False
+
+    def _finish(self, writer: str, number: int, form: dict[str, Any]) -> Mark:
+        """Store what was decided on, as far as it is not stored yet."""
+        storage = self._storage
+        id, entity, _ = source_of(f"{writer}.0")
+        first: int | None = None
+        rows = 0
+        storage.wait_settled()  # single puts that came before have the lower positions
+        for piece in form["pieces"]:
+            given = decoded(self.staging.load(writer, number, piece))
+            batch = columns_of(self._node, given, (id, entity, (number << 32) + rows), form["qos"])
+            receipt = storage.append_arrow(batch)
+            publish_batch(batch, receipt.repeated, storage, self._publishing)
+            if first is None and batch.num_rows:
+                first = receipt.repeated.get(0) if 0 in receipt.repeated else receipt.first
+            rows += batch.num_rows
+        return self.staging.finish(writer, number, first, rows)
+
+
+def _writer(asking: Asking) -> tuple[str, int]:
+    """The parameter `src`: who writes, and which batch this is."""
+    text = (asking.parameters.get("src") or "").lower()
+    _, _, number = source_of(text)
+    if not 0 <= number < NUMBERS:
+        raise InvalidSelector(f"src={text}", f"batches have numbers from 0 to {NUMBERS - 1}")
+    return text.rpartition(".")[0], number
+
+
+def _pieces(asking: Asking) -> list[str]:
+    value = asking.body.value
+    try:
+        pieces = json.loads(b"[]" if value is None else value.payload)
+    except ValueError as error:
+        raise StoreError(f"a commit has a JSON list of pieces: {error}") from error
+    if not isinstance(pieces, list) or not all(isinstance(piece, str) for piece in pieces):
+        raise StoreError(f"a commit has a JSON list of names of pieces, not {str(pieces)[:80]}")
+    if len(set(pieces)) != len(pieces):
+        raise StoreError("a commit names a piece twice; each is stored once")
+    return pieces

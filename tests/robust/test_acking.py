@@ -1,0 +1,17 @@
+"""Acknowledged puts in groups, and a broker that is killed: a small run of `tests.robust.acking`."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.robust.acking import run
+
+pytest.importorskip("pyarrow")
+
+
+@pytest.mark.slow
+def test_every_acknowledged_sample_is_stored_once() -> None:
+    outcome = run(kills=2)
+
+    assert outcome.kills == 2
+    assert outcome.rows > outcome.puts > 0
