@@ -6,22 +6,33 @@ COMPILED := .build/compiled
 COMPILED_TESTS := $(addprefix tests/unit/,wire notation io protocol space broker api testing) tests/property tests/vectors
 FUZZ_RUNS ?= 500000
 
-.PHONY: demo test test-python test-compiled test-fallback lint bench fuzz generate compiled clean
+.PHONY: demo test test-python test-spark test-long test-compiled test-fallback lint bench fuzz generate compiled clean
 
-demo: $(VENV)/.elea
-	$(BIN)/elea demo
+demo: $(VENV)/.demo
+	$(BIN)/elea demo $(DEMO)
 
-test: lint test-python test-compiled test-fallback
+# Spark waits for Java while the compiler works.
+test: lint test-python
+	$(MAKE) -j 2 test-spark compiled
+	$(MAKE) test-compiled test-fallback
 
 # Real peers and processes on a busy machine: what fails is tried once more, and the summary names it (-rR).
 test-python: $(VENV)/.test
-	$(BIN)/python -m pytest -n 2 -q -rR --reruns 1
+	$(BIN)/python -m pytest -n 2 -q -rR --reruns 1 --ignore tests/spark
 	$(BIN)/python -m tests.vectors
+
+# One process, because a Spark session takes both cores and ten seconds to start.
+test-spark: $(VENV)/.test
+	$(BIN)/python -m pytest -q -rR --reruns 1 -m 'not long' tests/spark
+
+# The demo and the benchmarks as tests: some minutes more.
+test-long: $(VENV)/.test
+	$(BIN)/python -m pytest -q -m long tests/spark
 
 # What is compiled, and what stands on it, once more as machine code where a C compiler is at hand.
 test-compiled: $(VENV)/.test compiled
 	PYTHONPATH=$(COMPILED) $(BIN)/python -m tests.compiled $(COMPILED)
-	PYTHONPATH=$(COMPILED) $(BIN)/python -m pytest -n 2 -q -rR --reruns 1 $(COMPILED_TESTS)
+	HYPOTHESIS_PROFILE=again PYTHONPATH=$(COMPILED) $(BIN)/python -m pytest -n 2 -q -rR --reruns 1 $(COMPILED_TESTS)
 
 # Without a working compiler the same sources are installed as plain Python.
 test-fallback: $(VENV)/.test
@@ -58,6 +69,11 @@ $(VENV)/bin/python:
 
 $(VENV)/.elea: $(VENV)/bin/python pyproject.toml setup.py
 	ELEA_COMPILE=0 $(BIN)/pip install --quiet --editable .
+	touch $@
+
+# Where the real peer cannot be installed the demo does without it.
+$(VENV)/.demo: $(VENV)/.elea
+	ELEA_COMPILE=0 $(BIN)/pip install --quiet --editable '.[demo]' || ELEA_COMPILE=0 $(BIN)/pip install --quiet --editable '.[broker,spark]'
 	touch $@
 
 $(VENV)/.test: $(VENV)/.elea

@@ -14,7 +14,12 @@ from tests.interop.storing import StoringBroker
 
 __all__ = ["broker", "client", "session", "spark"]
 
-SETTINGS = {"spark.sql.shuffle.partitions": "2", "spark.driver.memory": "1g"}
+SETTINGS = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.driver.memory": "1g",
+    # A session that lives for minutes does not earn back what the better compiler costs.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+}
 
 
 @pytest.fixture(scope="session")

@@ -156,29 +156,22 @@ def test_plain_router_gets_rows_at_least_once_and_exactly_once_is_refused(spark:
     assert ("p/3", "SampleKind.PUT", b"3") in got
 
 
-@pytest.mark.parametrize(
-    ("columns", "mode", "options", "said"),
-    [
-        ("'k' AS key, id AS n", "append", {}, "column n: no sample has such a column"),
-        ("'k' AS key, 'x' AS payload", "overwrite", {}, "mode overwrite: a data space is not emptied by a write"),
-        ("'k' AS key, 'x' AS payload", "append", {"enconding": "x"}, "did you mean encoding"),
-        ("'k/*' AS key, 'x' AS payload", "append", {}, "a sample has one key, without wildcards"),
-        ("'k' AS key, 'x' AS payload", "append", {"writerId": "x"}, "it goes with writerBatch"),
-        (
-            "'k' AS key, 'x' AS payload",
-            "append",
-            {"connect": "tcp/127.0.0.1:9", "connectTimeoutMs": "1500"},
-            "no broker was reached at tcp/127.0.0.1:9",
-        ),
-    ],
-)
-def test_what_cannot_be_written_is_said(
-    spark: Any, broker: StoringBroker, columns: str, mode: str, options: dict[str, str], said: str
-) -> None:
-    frame = spark.range(3).selectExpr(*columns.split(", "))
-
-    with pytest.raises(Exception, match=said):
-        frame.write.format("zenoh").mode(mode).options(**{"connect": broker.locator, **options}).save()
+def test_what_cannot_be_written_is_said(spark: Any, broker: StoringBroker) -> None:
+    nobody = {"connect": "tcp/127.0.0.1:9", "connectTimeoutMs": "1500"}
+    good = ["'k' AS key", "'x' AS payload"]
+    cases: list[tuple[list[str], str, dict[str, str], str]] = [
+        (["'k' AS key", "id AS n"], "append", {}, "column n: no sample has such a column"),
+        (good, "overwrite", {}, "mode overwrite: a data space is not emptied by a write"),
+        (good, "append", {"enconding": "x"}, "did you mean encoding"),
+        (good, "append", {"reliability": "best_effort"}, "option reliability: .* it is one of reliable"),
+        (good, "append", {"writerId": "x"}, "it goes with writerBatch"),
+        (["'k/*' AS key", "'x' AS payload"], "append", {}, "a sample has one key, without wildcards"),
+        (good, "append", nobody, "no broker was reached at tcp/127.0.0.1:9"),
+    ]
+    for columns, mode, options, said in cases:
+        writer = spark.range(3).coalesce(1).selectExpr(*columns).write.format("zenoh").mode(mode)
+        with pytest.raises(Exception, match=said):
+            writer.options(**{"connect": broker.locator, **options}).save()
 
 
 def test_packed_rows_come_back_as_values(spark: Any, broker: StoringBroker) -> None:

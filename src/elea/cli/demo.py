@@ -1,234 +1,201 @@
-"""`elea demo`: the best Elea can do today, in under a minute, on nothing but this machine.
+"""`elea demo`: a house and a fleet publish, a broker keeps it, Spark makes tables and alerts of it; then the accounts.
 
-Every figure shown is measured while it runs; every answer is computed.
+Everything shown is measured or computed while it runs. `--tour` shows the core instead and needs no extra.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import random
-import sys
-import time
-from collections.abc import Callable, Iterator
-from typing import Any, Final, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
-from elea.cli.style import Style
-from elea.model.pattern import Pattern
-from elea.model.resource import Resource
+from elea.cli import connection
+from elea.cli.output import Output
+from elea.cli.style import CliError
+
+if TYPE_CHECKING:
+    from elea.demo.judging import Check, Latency
+    from elea.demo.stage import Outcome
 
 __all__ = ["add_arguments", "run"]
 
-RECORDED: Final = (
-    ("zenoh1", "batch", "a5b290f6363101fd000864656d6f2f742f312119e1d1a0d6aab796fdfc6a01c1010173c10500c101ac0243020"
-     "0ff0568656c6c6f", "a put of eclipse-zenoh 1.10.2 with everything set"),
-    ("zenoh2018", "packet", "b36600010701000f01470002027a7a", "a broker of 2018: result, acknowledgement, data"),
-    ("xrce2017", "packet", "4b000301020c07", "a device of 2017: pull two samples, then ping"),
-)  # fmt: skip
-
-KEYS: Final = (
-    ("myhouse/**/LightStatus", "zenoh://myhouse/floor/*/bedroom/?/LightStatus"),
-    ("fleet/*/gps", "fleet/robot$*/gps"),
-    ("**", "@/a1/router"),
-    ("zenoh://a/**/b", "a/b"),
-)
-
-MUTATIONS: Final = 20_000
-SAMPLES: Final = 50_000
-
-
-class Step(NamedTuple):
-    """One part of the demo: a title, lines for people, facts for programs."""
-
-    title: str
-    lines: list[str]
-    facts: dict[str, Any]
+INSTALL: Final = "pip install 'elea[demo]'"
+REPORT: Final = "elea-demo.html"
+MARKS: Final = {
+    "first sample": "the first samples are acknowledged: safe on disk",
+    "Spark": "Spark is there",
+    "first row": "the first rows are in a table",
+    "first alert": "the first alert is back from Spark",
+}
+EPILOG: Final = """\
+examples:
+  elea demo
+  elea demo --kill                     kill the driver and the broker on the way
+  elea demo --keep                     go on until Ctrl-C, to look around
+  elea demo --tour                     the core alone: dialects, keys, codecs, a router; no Spark"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of `elea demo`."""
-    parser.add_argument("--seed", type=int, default=1, help="of the mutations in the last part (default: 1)")
+    parser.epilog = EPILOG
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("--rate", type=float, default=1000.0, metavar="N", help="samples a second (default: 1000)")
+    parser.add_argument(
+        "--seconds", type=float, default=20.0, help="of publishing once the first rows are in a table (default: 20)"
+    )
+    parser.add_argument("--kill", action="store_true", help="kill the driver of Spark and the broker on the way")
+    parser.add_argument("--keep", action="store_true", help="after the accounts go on until Ctrl-C; keep the files")
+    parser.add_argument("--place", type=Path, metavar="DIR", help="keep everything in this new directory")
+    parser.add_argument(
+        "--report", type=Path, default=Path(REPORT), metavar="FILE", help=f"where the page goes (default: {REPORT})"
+    )
+    parser.add_argument("--seed", type=int, default=1, help="of what is random (default: 1)")
+    parser.add_argument("--tour", action="store_true", help="show the core instead: no Spark, no extra needed")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs the parts in turn."""
-    style = Style(False) if args.json else Style.for_stream(sys.stdout, args.color)
-    start = time.perf_counter()
-    parts: tuple[Callable[[Style], Iterator[Step]], ...] = (
-        _dialects,
-        _one_space,
-        _speed,
-        _node,
-        lambda paint: _hostile(paint, random.Random(args.seed)),
+    """Runs the demo."""
+    if args.tour:
+        from elea.cli import tour
+
+        return tour.run(args)
+    from elea.demo.processes import missing
+    from elea.demo.stage import Options, Stage
+    from elea.model.errors import DemoFailed
+
+    _check(args, missing())
+    show = _Show(Output(args), args.report)
+    options = Options(
+        rate=args.rate, seconds=args.seconds, kill=args.kill, keep=args.keep, place=args.place, seed=args.seed
     )
-    for part in parts:
-        for step in part(style):
-            _show(step, style, args.json)
-    if not args.json:
-        print(
-            style.paint(f"\ndone in {time.perf_counter() - start:.1f} s", "bold", "green"),
-            "— try these yourself:",
+    show.out.line(show.out.style.paint("A house and a fleet, through Spark and back", "bold", "magenta"))
+    stage = Stage(options, show.event)
+    try:
+        stage.run(show.outcome)
+    except DemoFailed as error:
+        raise CliError(str(error), "try again; elea demo --tour needs no Spark", connection.NO) from error
+    finally:
+        show.out.progress("")
+    return 0 if show.is_good else connection.AT_RISK
+
+
+def _check(args: argparse.Namespace, missing: list[str]) -> None:
+    if missing:
+        hint = f"{INSTALL}   or, without Spark:  elea demo --tour"
+        raise CliError(f"the demo needs {', '.join(missing)}, which is not installed", hint, connection.USAGE)
+    if args.rate <= 0 or args.seconds < 0:
+        raise CliError("--rate must be above 0 and --seconds not below it", "elea demo --rate 1000", connection.USAGE)
+    if args.place is not None and args.place.exists() and any(args.place.iterdir()):
+        raise CliError(f"{args.place} is not empty", "name a directory that is not there yet", connection.USAGE)
+
+
+class _Show:
+    """Prints what happens: lines for people and one that keeps up, or an object a line."""
+
+    def __init__(self, out: Output, report: Path) -> None:
+        self.out = out
+        self.is_good = False
+        self._report = report
+
+    def event(self, event: str, facts: dict[str, Any]) -> None:
+        self.out.form({"event": event, **facts})
+        if self.out.json:
+            return
+        if event == "progress":
+            self._progress(facts)
+            return
+        self.out.progress("")
+        paint = self.out.style.paint
+        match event:
+            case "broker":
+                self.out.line(f"  broker {paint(facts['locator'], 'cyan')} keeps {', '.join(facts['keeps'])}")
+            case "publishers":
+                self.out.line(f"  publishers {', '.join(facts['by'])}: {facts['rate']:g} samples a second")
+                if "eclipse" not in facts["by"]:
+                    self.out.line(paint("  eclipse-zenoh is not installed: its publisher stays away", "yellow"))
+            case "mark":
+                self.out.line(f"  {facts['seconds']:5.1f} s  {paint(MARKS[facts['what']], 'green')}")
+            case "kill":
+                self.out.line(f"  {facts['seconds']:5.1f} s  {paint('killed: the ' + facts['what'], 'red', 'bold')}")
+            case "staying":
+                self.out.line(f"\nit goes on until Ctrl-C; everything is in {paint(facts['place'], 'cyan')}")
+                for command in (
+                    f"elea sub 'alerts/**' -e {facts['locator']}",
+                    f"elea store info {facts['place']}/store",
+                ):
+                    self.out.line(f"  {paint(command, 'cyan')}")
+            case "driver":
+                self.out.line(paint(f"  the driver has ended, another one is started: {facts['problem']}", "yellow"))
+
+    def _progress(self, facts: dict[str, Any]) -> None:
+        rows = " ".join(f"{name} {count:,}" for name, count in facts["rows"].items())
+        told = f"  {facts['seconds']:5.1f} s  put {facts['put']:,} · acknowledged {facts['acknowledged']:,}"
+        told += f" · {rows}" if rows else " · Spark is starting"
+        told += f" · alerts received {facts['alerts']:,}"
+        if self.out.live:
+            self.out.progress(told)
+        elif int(facts["seconds"]) % 5 == 0:  # no terminal: a line now and then
+            self.out.line(told)
+
+    def outcome(self, outcome: Outcome) -> None:
+        """The accounts, and the page."""
+        from elea.demo import page
+        from elea.demo.judging import form_of
+
+        self.is_good = outcome.verdict.is_good
+        self.out.progress("")
+        self._report.write_text(page.html(outcome), encoding="utf-8")
+        self.out.form(
+            {
+                "event": "outcome",
+                **form_of(outcome.verdict),
+                "to_table": _latency_form(outcome.to_table),
+                "to_alert": _latency_form(outcome.to_alert),
+                "waited": _latency_form(outcome.waited),
+                "first_seconds": {what: round(seconds, 2) for what, seconds in outcome.marks.items()},
+                "seconds": round(outcome.seconds, 2),
+                "kills": [what for _, what in outcome.kills],
+                "drivers": outcome.drivers,
+                "publishers": list(outcome.publishers),
+                "report": str(self._report),
+            }
         )
-        for command in ("elea broker", "elea sub '**' -e tcp/127.0.0.1:7447", "elea decode --help", "elea info"):
-            print(f"  {style.paint(command, 'cyan')}")
-    return 0
+        for line in self._lines(outcome):
+            self.out.line(line)
 
-
-def _show(step: Step, style: Style, as_json: bool) -> None:
-    if as_json:
-        print(json.dumps({"part": step.title, **step.facts}), flush=True)
-        return
-    print(f"\n{style.paint(step.title, 'bold', 'magenta')}")
-    for line in step.lines:
-        print(f"  {line}", flush=True)
-
-
-def _dialects(style: Style) -> Iterator[Step]:
-    """Three wire languages, read from one notation."""
-    from elea.cli.dissection import field_lines
-    from elea.wire import dialect_named
-
-    for name, unit, text, what in RECORDED:
-        dialect = dialect_named(name)
-        data = bytes.fromhex(text)
-        value = dialect.decode(unit, data)
-        same = dialect.encode(unit, value) == data
-        lines = [
-            *field_lines(style, data, dialect.dissect(unit, data)),
-            style.paint("encoded again: the same bytes", "green")
-            if same
-            else style.paint("encoded again: OTHER bytes", "red"),
+    def _lines(self, outcome: Outcome) -> list[str]:
+        paint = self.out.style.paint
+        verdict = outcome.verdict
+        head = f"{'':22}{'expected':>10}{'found':>10}{'lost':>8}{'duplicated':>12}{'wrong':>8}"
+        lines = ["", paint("The accounts: ledgers, log, tables, alerts", "bold", "magenta"), paint(f"  {head}", "dim")]
+        lines += [f"  {self._line(one)}" for one in verdict.checks]
+        lines += [
+            paint(f"  {count:,} samples of {by} came while no broker was there; nobody had promised them", "yellow")
+            for by, count in verdict.not_stored.items()
         ]
-        facts = {"dialect": name, "decoded": dialect.to_json(unit, value), "same_bytes": same}
-        yield Step(f"{name}: {what}", lines, facts)
+        lines.append(f"  put to row in bronze     {_latency_text(outcome.to_table)}")
+        lines.append(f"  put to alert received    {_latency_text(outcome.to_alert)}")
+        lines.append(paint(f"  waited for Spark         {_latency_text(outcome.waited)}", "dim"))
+        kills = f", {' and '.join(what for _, what in outcome.kills)} killed" if outcome.kills else ""
+        said = f"{verdict.tried:,} samples put{kills}: {verdict.lost:,} lost, {verdict.duplicated:,} duplicated"
+        lines += ["", paint(said, "bold", "green" if verdict.is_good else "red")]
+        first = outcome.marks.get("first sample", 0.0)
+        lines.append(f"first result after {first:.1f} s, all done after {outcome.seconds:.1f} s")
+        lines.append(f"report with plots: {paint(str(self._report), 'cyan')}")
+        return lines
+
+    def _line(self, check: Check) -> str:
+        text = f"{check.what:22}{check.expected:>10,}{check.found:>10,}{check.lost:>8,}{check.duplicated:>12,}"
+        return self.out.style.paint(f"{text}{check.wrong:>8,}", *(() if check.is_good else ("red",)))
 
 
-def _one_space(style: Style) -> Iterator[Step]:
-    """Keys of all dialects meet in one space."""
-    lines, facts = [], []
-    for left, right in KEYS:
-        a, b = _pattern(left), _pattern(right)
-        witness = a.witness(b)
-        met = witness is not None
-        answer = style.paint(f"meet, for example in {witness}", "green") if met else style.paint("never meet", "yellow")
-        lines.append(f"{left:28} {right:48} {answer}")
-        facts.append({"a": left, "b": right, "intersects": met, "witness": witness})
-    yield Step("one space: expressions of 1.x and of 2018, intersected exactly", lines, {"pairs": facts})
+def _latency_form(latency: Latency | None) -> dict[str, float] | None:
+    if latency is None:
+        return None
+    return {"p50": round(latency.p50, 3), "p99": round(latency.p99, 3), "most": round(latency.most, 3)}
 
 
-def _pattern(text: str) -> Pattern:
-    return Pattern.of(Resource.parse(text) if "://" in text else text)
-
-
-def _speed(style: Style) -> Iterator[Step]:
-    """Samples read and written a second."""
-    from elea.wire import compiled
-    from elea.wire.zenoh1 import codec, samples
-    from elea.wire.zenoh1.messages import Push, Put, WireExpr
-
-    out = bytearray()
-    payload = bytes(64)
-    for _ in range(900):
-        codec.write_network_message(out, Push(WireExpr(1, True), Put(payload)))
-    frame = bytes(out)
-    template = samples.PutTemplate(WireExpr(1, True))
-
-    def read() -> int:
-        found: list[samples.Pushed] = []
-        samples.read_pushes(frame, 0, found)
-        return len(found)
-
-    def write() -> int:
-        parts: list[bytes] = []
-        for _ in range(900):
-            parts += (template.header(64), payload)
-        return len(b"".join(parts)) // 68
-
-    how = "compiled" if compiled() else "plain Python"
-    rates = {"read": _rate(read), "written": _rate(write)}
-    lines = [
-        f"{rate / 1e6:5.2f} million samples of 64 octets {verb} per second, one core" for verb, rate in rates.items()
-    ]
-    lines.append(style.paint("measured now; `make bench` has the whole table, compiled codecs included", "dim"))
-    yield Step(f"speed of the codec, {how}", lines, {"decoders": how, **{k: round(v) for k, v in rates.items()}})
-
-
-def _node(style: Style) -> Iterator[Step]:
-    """A router and two clients, all in this process, over real sockets."""
-    import threading
-
-    import elea
-
-    def config(mode: str, side: str, locator: str) -> elea.Config:
-        rest = "scouting: {multicast: {enabled: false}}"
-        return elea.Config.from_json5(f"{{mode: '{mode}', {side}: {{endpoints: ['{locator}']}}, {rest}}}")
-
-    router = elea.open(config("router", "listen", "tcp/127.0.0.1:0"))
-    where = router._runtime.links.locators()[0]
-    robot, program = (elea.open(config("client", "connect", where)) for _ in range(2))
-    arrived, done = [0], threading.Event()
-
-    def take(sample: elea.Sample) -> None:
-        arrived[0] += 1
-        if arrived[0] == SAMPLES:
-            done.set()
-
-    with router, robot, program:
-        program.declare_subscriber("fleet/**", take)
-        program.liveliness().declare_token("fleet/program")
-        robot.declare_queryable("fleet/*/status", lambda query: query.reply(query.key_expr, "rolling"), complete=True)
-        publisher = robot.declare_publisher("fleet/1/gps", congestion_control=elea.CongestionControl.BLOCK)
-        while not publisher.matching_status.matching:
-            time.sleep(0.01)
-        start = time.perf_counter()
-        for _ in range(SAMPLES):
-            publisher.put(b"48.8566,2.3522")
-        done.wait(20)
-        span = time.perf_counter() - start
-        reply = next(iter(program.get("fleet/1/status"))).ok
-        alive = [str(answer.ok.key_expr) for answer in robot.liveliness().get("fleet/*") if answer.ok]
-    answer = "" if reply is None else reply.payload.to_string()
-    lines = [
-        f"{arrived[0]:,} of {SAMPLES:,} samples through the router in {span:.2f} s, {arrived[0] / span:,.0f} a second",
-        f"get fleet/1/status: {style.paint(answer, 'green')}",
-        f"alive: {style.paint(', '.join(alive), 'green')}",
-    ]
-    facts = {"sent": SAMPLES, "received": arrived[0], "seconds": round(span, 3), "reply": answer, "alive": alive}
-    yield Step("a router and two clients on loopback, three nodes in one process", lines, facts)
-
-
-def _rate(work: Callable[[], int]) -> float:
-    done, start = 0, time.process_time()
-    while time.process_time() - start < 1.0:
-        done += work()
-    return done / (time.process_time() - start)
-
-
-def _hostile(style: Style, source: random.Random) -> Iterator[Step]:
-    """Broken input gets a typed error, never anything else."""
-    from elea.model.errors import DecodeError
-    from elea.wire import dialect_named
-
-    found: dict[str, int] = {}
-    slowest = 0.0
-    for number in range(MUTATIONS):
-        name, unit, text, _ = RECORDED[number % len(RECORDED)]
-        data = bytearray.fromhex(text)
-        for _ in range(source.randint(1, 4)):
-            data[source.randrange(len(data))] = source.randrange(256)
-        start = time.perf_counter()
-        try:
-            dialect_named(name).decode(unit, bytes(data[: source.randint(1, len(data))]))
-            outcome = "valid"
-        except DecodeError as error:
-            outcome = error.code
-        slowest = max(slowest, time.perf_counter() - start)
-        found[outcome] = found.get(outcome, 0) + 1
-    order = sorted(found.items(), key=lambda item: -item[1])
-    lines = [f"{count:6}  {outcome}" for outcome, count in order]
-    lines.append(style.paint(f"no crash, no other exception; the slowest took {slowest * 1e3:.2f} ms", "green"))
-    yield Step(
-        f"{MUTATIONS:,} broken messages",
-        lines,
-        {"outcomes": dict(order), "slowest_ms": round(slowest * 1e3, 3)},
-    )
+def _latency_text(latency: Latency | None) -> str:
+    if latency is None:
+        return "nothing to tell"
+    return f"p50 {latency.p50:.2f} s · p99 {latency.p99:.2f} s · most {latency.most:.2f} s"

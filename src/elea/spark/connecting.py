@@ -65,8 +65,8 @@ def answered(access: Access) -> Iterator[None]:
         yield
     except OperationTimeout as error:
         raise SessionError(
-            f"the broker at {where(access)} has not answered for {access.request_timeout_ms} ms: {error}; see whether "
-            "it runs, then start the query again: it goes on from its checkpoint. requestTimeoutMs is how long it waits"
+            f"the broker at {where(access)} has not answered for {access.request_timeout_ms} ms; see whether it runs, "
+            "then start the query again: a stream goes on from its checkpoint. requestTimeoutMs is how long it waits"
         ) from error
 
 

@@ -15,6 +15,7 @@ The directory must be one that all executors see.
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 import uuid
@@ -67,6 +68,7 @@ class DeltaWriter:
         *,
         name: str = "elea",
         query_id: str | None = None,
+        checkpoint: str | Path | None = None,
         adopt: bool = False,
         compact_every: int | None = COMPACT_EVERY,
         log_retention: str = LOG_RETENTION,
@@ -75,6 +77,7 @@ class DeltaWriter:
         self.name = name
         self.counts = Counts()
         self._query_id = query_id
+        self._checkpoint = checkpoint
         self._adopt = adopt
         self._compact_every = compact_every
         self._log_retention = log_retention
@@ -88,8 +91,11 @@ class DeltaWriter:
         """
         schema = schema_of(rows)
         table = self._table(schema)
-        query = self._query_id or query_of(rows)
+        query = self._query_id or query_of(rows) or noted(self._checkpoint)
         if query is not None and self._is_done(table, query, batch_id):
+            # Computed all the same: Spark refuses to go on if the state of an aggregation is not, and learns from it
+            # how far time has come.
+            rows.write.format("noop").mode("overwrite").save()
             return
         run = partial(task, directory=self.path, schema=schema.serialize().to_pybytes())
         with warnings.catch_warnings():
@@ -98,10 +104,11 @@ class DeltaWriter:
             found = rows.mapInArrow(run, RESULT).collect()
         if not found:
             return
-        if query is None:  # behind Spark Connect only tasks know it
+        if query is None:  # tasks may know it
             query = found[0].query
             if query is None:
-                raise ConfigError("query_id", "nobody says which query this is", "give the writer a query_id")
+                hint = "give the writer the checkpoint of the query, as a directory that the server sees, or a query_id"
+                raise ConfigError("query_id", "behind Spark Connect nobody says which query this is", hint)
             if self._is_done(table, query, batch_id):
                 return
         files = [File(one.path, one.size, one.rows, one.stats) for one in found if one.path is not None]
@@ -194,6 +201,7 @@ def writer(path: str | Path, **options: Any) -> DeltaWriter:
         path: the directory of the table; made if there is none, with the columns of the first batch.
         name: under which the table remembers what this query has written; several queries may write to one table.
         query_id: of the query, if it is not the one that runs this function.
+        checkpoint: of the query; behind Spark Connect its id is looked up there.
         adopt: write although another query, or one with a lost checkpoint, has written under the same name.
         compact_every: batches between compactions; None for never.
         log_retention: how long the table keeps its versions, set when it is made.
@@ -211,7 +219,7 @@ def write(
         trigger: as of `DataStreamWriter.trigger`, e.g. `{"availableNow": True}`.
         options: as of `writer`.
     """
-    made = writer(path, **options)
+    made = writer(path, checkpoint=checkpoint, **options)
     stream = rows.writeStream.foreachBatch(made).option("checkpointLocation", str(checkpoint))
     stream = stream.queryName(made.name) if options.get("name") else stream
     return (stream if trigger is None else stream.trigger(**trigger)).start()
@@ -266,6 +274,14 @@ def query_of(rows: DataFrame) -> str | None:
     context: Any = getattr(rows.sparkSession, "_sc", None)  # there is none behind Spark Connect
     found: str | None = None if context is None else context.getLocalProperty("sql.streaming.queryId")
     return found
+
+
+def noted(checkpoint: str | Path | None) -> str | None:
+    """The id of a query as its checkpoint has it, if that is a directory here."""
+    if checkpoint is None or ("://" in str(checkpoint) and not str(checkpoint).startswith("file:")):
+        return None
+    file = Path(local_path(checkpoint), "metadata")
+    return str(json.loads(file.read_text())["id"]) if file.exists() else None
 
 
 def fingerprint(query: str) -> int:

@@ -22,6 +22,9 @@ __all__ = ["Kept", "Logs"]
 
 _log: Final = logging.getLogger("elea.spark")
 
+FIND_SECONDS: Final = 5.0
+"""How long a stream that runs waits to hear of new logs."""
+
 
 @dataclass(frozen=True, slots=True)
 class Kept:
@@ -41,19 +44,22 @@ class Logs:
         self._timeout = options.request_timeout_ms / 1000
         self._session: Session = session_of(options)
         self.kept: dict[str, Kept] = {}
-        self.find()
+        self._find(self._timeout)
         if not self.kept:
             raise NoLog(",".join(options.key_exprs), where(options))
 
     def find(self) -> None:
-        """Ask all brokers what they keep.
+        """Ask all brokers what else they keep; who does not answer soon is asked another time.
 
         Raises:
             StoreError: two logs have one name.
         """
+        self._find(min(self._timeout, FIND_SECONDS))
+
+    def _find(self, timeout: float) -> None:
         found: dict[str, Kept] = {}
         epochs: dict[str, str] = {}
-        for facts in self._told():
+        for facts in self._told(timeout):
             name, expr, epoch = facts["name"], facts["key_expr"], facts["epoch"]
             wanted = self._options.key_exprs
             if not any(keyexpr.intersects(expr, one) for one in wanted):
@@ -65,11 +71,12 @@ class Logs:
                 )
             is_all = any(keyexpr.includes(one, expr) for one in wanted)
             found[name] = Kept(name, expr, None if is_all else wanted)
-        self.kept = dict(sorted(found.items()))
+        # A log that nobody mentions is not gone: its broker may be away. Whether it is, `heads` finds out.
+        self.kept = dict(sorted({**self.kept, **found}.items()))
 
-    def _told(self) -> list[dict[str, Any]]:
+    def _told(self, timeout: float) -> list[dict[str, Any]]:
         replies = self._session.get(
-            "@store/info/**", target=QueryTarget.ALL, consolidation=ConsolidationMode.NONE, timeout=self._timeout
+            "@store/info/**", target=QueryTarget.ALL, consolidation=ConsolidationMode.NONE, timeout=timeout
         )
         found = []
         for reply in replies:

@@ -31,6 +31,9 @@ SETTINGS: Final = {
 }
 """What is set wherever Spark runs."""
 
+SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
+"""An environment variable that `spark-submit` sets for the program it starts."""
+
 LOCAL_SETTINGS: Final = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -58,7 +61,8 @@ def session(
         spark.read.format("zenoh").load("fleet/**").show()
 
     Args:
-        master: where Spark runs, `local[*]` unless given: `local[2]`, `local-cluster[2,1,1024]`, `spark://host:7077`.
+        master: where Spark runs: `local[2]`, `local-cluster[2,1,1024]`, `spark://host:7077`; unless given where
+            `spark-submit` was told, or `local[*]`.
         remote: a Spark Connect server instead, `sc://host:15002`, or `local[2]` for one of its own.
         settings: further settings of Spark, which go before ours.
         ui: whether Spark's web pages are served.
@@ -73,13 +77,18 @@ def session(
     except ImportError as error:
         raise ConfigError("pyspark", "it is not installed", "run: pip install 'elea[spark]'") from error
     if remote is None:
-        master = master or wanted.pop("spark.master", None) or os.environ.get("MASTER") or "local[*]"
+        master = master or wanted.pop("spark.master", None) or os.environ.get("MASTER")
+        if master is None and SUBMITTED not in os.environ:  # who submits says where
+            master = "local[*]"
     is_here = (master or remote or "").startswith("local")
     os.environ.setdefault(PARALLELISM, str(cores_of(master or remote or "")))
-    if is_here or master is not None:
+    if remote is None or is_here:
         prepare(is_here=is_here)
     builder = SparkSession.builder.appName(name)
-    builder = builder.master(master) if master is not None else builder.remote(remote or "")
+    if master is not None:
+        builder = builder.master(master)
+    elif remote is not None:
+        builder = builder.remote(remote)
     for key, value in {**settings_for(master or remote or "", ui=ui), **wanted}.items():
         builder = builder.config(key, value)
     with warnings.catch_warnings():

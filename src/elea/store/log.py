@@ -451,13 +451,14 @@ class Log:
         """Large blocks as they lie on disk; the ends of the range and small blocks read and joined."""
         start, end = wanted.start or 0, wanted.end or 0
         view = self.shelf.view
-        since, rows = start, 0
+        since, rows, octets = start, 0, 0
         for part, block in self._reader.blocks(wanted, view):
             facts = block.facts
-            whole = facts.first >= start and facts.last < end and facts.rows * 16 >= STORE_BLOCK_ROWS
-            if whole or rows >= STORE_BLOCK_ROWS // 4:
+            large = facts.rows * 16 >= STORE_BLOCK_ROWS or block.size * 16 >= STORE_BLOCK_BYTES
+            whole = large and facts.first >= start and facts.last < end
+            if whole or rows >= STORE_BLOCK_ROWS // 4 or octets >= STORE_BLOCK_BYTES // 4:
                 yield from self._encoded(replace(wanted, start=since, end=facts.first), view)
-                since, rows = facts.first, 0
+                since, rows, octets = facts.first, 0, 0
             if whole:
                 try:
                     yield part.message(block), facts.last + 1
@@ -466,7 +467,9 @@ class Log:
                     if not wanted.skip_damaged:
                         raise
                 since = facts.last + 1
-            rows += facts.rows
+            else:
+                rows += facts.rows
+                octets += block.size
         yield from self._encoded(replace(wanted, start=since, end=end), view)
 
     def _encoded(self, wanted: Range, view: View) -> Iterator[tuple[bytes, int]]:

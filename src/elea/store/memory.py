@@ -25,6 +25,10 @@ class _Held(NamedTuple):
     facts: Facts
     batch: pa.RecordBatch
 
+    @property
+    def size(self) -> int:
+        return int(self.batch.nbytes)
+
 
 class _MemoryPart:
     def __init__(self, first: int, blocks: Sequence[_Held] = ()) -> None:

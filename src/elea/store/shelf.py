@@ -33,6 +33,10 @@ class Run(Protocol):
 
     @property
     def facts(self) -> Facts: ...
+    @property
+    def size(self) -> int:
+        """Octets, about."""
+        ...
 
 
 class Part(Protocol):

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from hypothesis import given
 from hypothesis import strategies as st
 
+from elea.spark import delta
 from elea.spark.deltafiles import INLINE_BYTES, Statistics, cast, task
 
 SCHEMA = pa.schema(
@@ -79,3 +80,14 @@ def test_columns_are_put_in_the_order_of_the_table() -> None:
     given_ = pa.RecordBatch.from_pydict({"b": ["x"], "a": pa.array([1], pa.int32())})
 
     assert cast(given_, pa.schema([("a", pa.int64()), ("b", pa.string())])).to_pylist() == [{"a": 1, "b": "x"}]
+
+
+def test_query_is_known_from_its_checkpoint(tmp_path: Path) -> None:
+    assert delta.noted(tmp_path) is None
+
+    (tmp_path / "metadata").write_text('{"id":"3a019886-8fd9-4e83-8f39-b43db2702b24"}')
+
+    for place in (tmp_path, str(tmp_path), f"file://{tmp_path}"):
+        assert delta.noted(place) == "3a019886-8fd9-4e83-8f39-b43db2702b24"
+    assert delta.noted("s3://bucket/checkpoint") is None
+    assert delta.noted(None) is None

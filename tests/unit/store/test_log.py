@@ -272,6 +272,31 @@ def test_range_reads_as_an_arrow_stream_of_plain_messages(log: Log) -> None:
         assert b"EleaBlk" not in data
 
 
+def test_messages_of_a_range_say_what_is_behind_them(log: Log) -> None:
+    for size in (1, 3, 2000, 5, 1, 1500, 2):  # large blocks go out as they are, small ones are joined
+        end = log.end
+        log.append([sample(end + number) for number in range(size)])
+    for start, end in ((0, log.end), (2, log.end - 1), (500, 900), (1000, 3000), (7, 7)):
+        schema, end_of_stream = SCHEMA.serialize().to_pybytes(), b"\xff\xff\xff\xff\0\0\0\0"
+        due = start
+        for message, behind in log.read_messages(Range(start=start, end=end)):
+            table = pa.ipc.open_stream(schema + message + end_of_stream).read_all()
+            assert table.column("position").to_pylist() == list(range(due, behind))
+            due = behind
+        assert due == end
+
+
+def test_messages_of_small_blocks_with_much_in_them_stay_small(tmp_path: Path) -> None:
+    with open_log(tmp_path) as log:
+        for number in range(40):
+            log.append([sample(number, payload=bytes(200_000))])
+
+        sizes = [len(message) for message, _ in log.read_messages(Range(start=0, end=40))]
+
+    assert len(sizes) > 2
+    assert max(sizes) < 4 << 20
+
+
 def test_segment_file_is_an_arrow_stream(tmp_path: Path) -> None:
     everything = filled(tmp_path, [3, 2000, 1])
     (segment,) = tmp_path.glob("*.arrows")

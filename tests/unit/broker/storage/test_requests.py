@@ -235,6 +235,23 @@ def test_large_range_comes_in_pieces(client: Session) -> None:
     assert max(len(piece.payload.to_bytes()) for piece in pieces) <= 1 << 20
 
 
+def test_range_of_so_many_octets_goes_on_where_it_ended(shared: Broker, client: Session) -> None:
+    start = shared.storage("home").log.end
+    for number, count in enumerate((1, 1200, 3, 1100)):
+        pairs = [(f"home/octets/{row}", bytes(50)) for row in range(count)]
+        told(client, f"@store/batch/home/octets/*?src=c1.4.{number * 10_000}", payload=batch(pairs))
+    found: list[int] = []
+    place, answers, more = start, 0, True
+    while more:
+        rows, last = table(client, f"@store/read/home/**?from={place};bytes=1000")
+        found += [row["position"] for row in rows]
+        assert last["next"] == found[-1] + 1
+        place, answers, more = last["next"], answers + 1, last["more"]
+
+    assert found == list(range(start, start + 2304))
+    assert answers == 4
+
+
 def test_range_of_several_storages_is_refused() -> None:
     logs = {name: {"key_expr": f"{name}/**", "volume": "memory"} for name in "ab"}
     with broker(**logs) as made, made.client() as session:

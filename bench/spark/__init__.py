@@ -1,0 +1,1 @@
+"""How fast is the pipeline on Spark? `python -m bench.spark --help`, docs/benchmarks.md."""

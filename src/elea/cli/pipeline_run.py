@@ -1,0 +1,123 @@
+"""`elea pipeline run`: a pipeline in this process, watched while it runs; Ctrl-C ends it in good order."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import shutil
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from elea.cli.output import Output, safe
+from elea.cli.pipeline import read_file, session
+from elea.cli.style import CliError
+
+if TYPE_CHECKING:
+    from elea.spark.pipeline.report import Report
+    from elea.spark.progress import Figures, Progress
+
+__all__ = ["run"]
+
+REFUSED: Final = 4
+
+
+def run(args: argparse.Namespace, out: Output) -> int:
+    """Runs the pipeline of FILE until it ends or is told to, and prints its report."""
+    read_file(args, out)  # a file that is wrong by itself costs no start of Spark
+
+    from pyspark import SparkContext
+    from pyspark.errors import PySparkException
+
+    from elea.model.errors import PipelineBusy, PipelineFailed
+    from elea.spark.pipeline import running
+    from elea.spark.pipeline.query import cause_of
+    from elea.spark.pipeline.report import Report
+
+    is_mine = SparkContext._active_spark_context is None
+    spark = session(args, out)
+    watch = _Watch(out)
+    try:
+        # Spark would say the same when it starts the queries, but not in which line.
+        spec = read_file(args, out, lambda: spark)
+        with _told_to_end() as stop:
+            report = running.run(
+                spec,
+                spark,
+                once=args.once,
+                progress=watch,
+                backfill=args.backfill,
+                accept_loss=args.accept_loss,
+                stop=stop,
+            )
+    except PipelineBusy as error:
+        raise CliError(str(error), "one run at a time; elea pipeline plan shows what it does", REFUSED) from error
+    except PipelineFailed as error:
+        out.progress("")
+        if isinstance(error.report, Report):
+            _report(error.report, args, out)
+        raise CliError(
+            safe(str(error)), f"elea pipeline check {args.file}; then run it again: it goes on there"
+        ) from error
+    except PySparkException as error:
+        raise CliError(safe(cause_of(error)), f"elea pipeline check {args.file}") from error
+    finally:
+        out.progress("")
+        if is_mine:
+            spark.stop()
+    _report(report, args, out)
+    return 0
+
+
+@contextlib.contextmanager
+def _told_to_end() -> Iterator[threading.Event]:
+    """Ctrl-C and SIGTERM let micro-batches come to their end; a second time they do not."""
+    stop = threading.Event()
+
+    def handle(*_: object) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+
+    caught = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
+    before = [signal.signal(one, handle) for one in caught]
+    try:
+        yield stop
+    finally:
+        for one, handler in zip(caught, before, strict=True):
+            signal.signal(one, handler)
+
+
+class _Watch:
+    """Shows micro-batches: one line for all queries on a terminal, an object each with `--json`."""
+
+    def __init__(self, out: Output) -> None:
+        self._out = out
+        self._newest: dict[str, Figures] = {}
+
+    def __call__(self, progress: Progress) -> None:
+        if not progress.figures:
+            return
+        newest = self._newest[progress.name] = progress.figures[-1]
+        self._out.form({"event": "batch", "query": progress.name, **dataclasses.asdict(newest)})
+        parts = [f"{name} #{one.batch} {one.done_per_second:,.0f}/s{_lag(one)}" for name, one in self._newest.items()]
+        width = shutil.get_terminal_size().columns - 1
+        self._out.progress(" · ".join(parts)[:width])
+
+
+def _lag(figures: Figures) -> str:
+    return f" lag {figures.lag:,}" if figures.lag else ""
+
+
+def _report(report: Report, args: argparse.Namespace, out: Output) -> None:
+    from elea.spark.pipeline.report import html
+
+    out.form({"event": "report", **report.form()})
+    for line in report.lines():
+        out.line(safe(line))
+    if args.report is not None:
+        Path(args.report).write_text(html(report), encoding="utf-8")
+        out.line(f"report with plots in {args.report}")

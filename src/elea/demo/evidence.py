@@ -1,0 +1,101 @@
+"""Reads what the run has left: ledgers, the broker's log, the tables, the alerts that came."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from elea.demo import ledger
+from elea.demo.judging import Evidence, Stored, Window
+from elea.demo.world import Origin
+
+if TYPE_CHECKING:
+    import elea
+
+__all__ = ["TABLES", "alert_origin", "gather", "to_table"]
+
+TABLES: Final = {
+    "bronze": "tables/bronze",
+    "silver_lights": "tables/silver/lights",
+    "silver_robots": "tables/silver/robots",
+    "quarantine": "tables/silver/robots_quarantine",
+    "gold_floors": "tables/gold/floors",
+}
+"""As demo.toml has them."""
+
+PATIENCE_SECONDS: Final = 120.0
+
+
+def gather(place: Path, session: elea.Session, received: Iterable[str]) -> Evidence:
+    """Everything that `judge` asks for."""
+    bronze = [
+        Stored(row["key"], row["payload"], row["attachment"].decode(), _micros(row["timestamp"]))
+        for row in _rows(place, "bronze", "key", "payload", "attachment", "timestamp")
+    ]
+    return Evidence(
+        ledgers=[ledger.read(path) for path in sorted((place / "ledger").glob("*.jsonl"))],
+        log=[origin for keys in ("myhouse/**", "fleet/**") for origin in _logged(session, keys, "attachment")],
+        bronze=bronze,
+        silver_lights=[row["origin"] for row in _rows(place, "silver_lights", "origin")],
+        silver_robots=[row["origin"] for row in _rows(place, "silver_robots", "origin")],
+        quarantine=[row["origin"] for row in _rows(place, "quarantine", "origin")],
+        gold=[
+            Window(_micros(row["begins"]) // 1_000_000, row["floor"], row["samples"], row["luminosity"])
+            for row in _rows(place, "gold_floors", "begins", "floor", "samples", "luminosity")
+        ],
+        alerts=[alert_origin(payload) for payload in _logged(session, "alerts/**", "payload")],
+        received=list(received),
+    )
+
+
+def alert_origin(payload: bytes | str) -> str:
+    """The origin of the reading that an alert is about."""
+    return str(json.loads(payload)["origin"])
+
+
+def to_table(place: Path) -> list[tuple[float, float]]:
+    """For each sample of bronze: when it was put, and how many seconds later the table had it."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    from deltalake import DeltaTable
+
+    path = place / TABLES["bronze"]
+    if not DeltaTable.is_deltatable(str(path)):
+        return []
+    found = []
+    # A file is there from the moment of its commit, which the table's log has.
+    actions = pa.table(DeltaTable(path).get_add_actions(flatten=True)).to_pylist()
+    for action in actions:
+        committed = _seconds(action["modification_time"])
+        for origin in pq.read_table(path / action["path"], columns=["attachment"]).column(0).to_pylist():
+            put = Origin.parse(origin.decode()).at / 1e6
+            found.append((put, committed - put))
+    return sorted(found)
+
+
+def _rows(place: Path, table: str, *columns: str) -> list[Mapping[str, Any]]:
+    from deltalake import DeltaTable
+
+    path = place / TABLES[table]
+    if not DeltaTable.is_deltatable(str(path)):
+        return []
+    rows: list[Mapping[str, Any]] = DeltaTable(path).to_pyarrow_table(columns=list(columns)).to_pylist()
+    return rows
+
+
+def _logged(session: elea.Session, keys: str, column: str) -> list[str]:
+    table = session.read(keys, timeout=PATIENCE_SECONDS).read_all()
+    return [value.decode() for value in table.column(column).to_pylist()]
+
+
+def _micros(moment: datetime) -> int:
+    """Exactly: a float of seconds has not enough digits for it."""
+    passed = moment.astimezone(UTC) - datetime.fromtimestamp(0, UTC)
+    return (passed.days * 86_400 + passed.seconds) * 1_000_000 + passed.microseconds
+
+
+def _seconds(moment: Any) -> float:
+    return moment.timestamp() if isinstance(moment, datetime) else float(moment) / 1000

@@ -1,0 +1,48 @@
+"""The DataFrames of a pipeline: sources with their watermarks, steps as views of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from elea.spark.pipeline.spec import Source, Spec
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["frame_of", "source_frame", "source_id"]
+
+
+def source_id(spec: Spec, sink: str, source: str) -> str:
+    """The name of the cursor by which a query holds its place in a log."""
+    return f"{spec.name}-{sink}-{source}"
+
+
+def source_frame(spark: SparkSession, source: Source, cursor: str | None = None) -> DataFrame:
+    """The rows of a source: a stream, or a table."""
+    reader = spark.readStream if source.is_stream else spark.read
+    options = source.read_options()
+    if source.is_stream and cursor is not None:
+        options.setdefault("sourceId", cursor)
+    rows = reader.format("zenoh").options(**options).load()
+    if not source.is_stream:
+        return rows
+    if source.event_column != source.event_time:
+        # One payload with another idea of time is not the end of the stream: the row has none.
+        rows = rows.selectExpr("*", f"try_cast({source.event_time} AS TIMESTAMP) AS {source.event_column}")
+    return rows if source.watermark is None else rows.withWatermark(source.event_column, source.watermark.text)
+
+
+def frame_of(spark: SparkSession, spec: Spec, reads: str, sink: str) -> DataFrame:
+    """The rows of a source or step, with sources read under the name of the sink they are for.
+
+    Sources and steps become temporary views of the session, and stay until the next sink makes its own: two sinks that
+    read the same have a place of their own in the log.
+    """
+    for view in spec.upstream(reads):
+        made = (
+            source_frame(spark, view, source_id(spec, sink, view.name))
+            if isinstance(view, Source)
+            else spark.sql(view.sql)
+        )
+        made.createOrReplaceTempView(view.name)
+    return spark.table(reads)

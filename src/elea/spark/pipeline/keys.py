@@ -1,0 +1,94 @@
+"""Every table and key of a pipeline file: what it may be, what it is if left out, and what it is for.
+
+docs/pipelines.md has the same table; a test compares them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+from elea.spark.options import CONNECT
+from elea.spark.pipeline import values
+from elea.spark.pipeline.problem import Wrong
+
+__all__ = ["EXPECTATION", "FORMATS", "KINDS", "PIPELINE", "SECTIONS", "Key"]
+
+FORMATS: Final = ("raw", "json", "arrow")
+"""What `elea.spark.payload.formats()` says; asking it would import pyarrow, which takes longer than reading a file."""
+
+
+class Key(NamedTuple):
+    """One entry; without a `default` and not `required` it is None."""
+
+    parse: Callable[[Any], Any]
+    what: str
+    default: Any = None
+    required: bool = False
+
+
+def _rules(value: Any) -> Any:
+    if isinstance(value, dict) or not isinstance(value, list):
+        fix = 'write expect = [ { name = "known", check = "speed IS NOT NULL" } ]'
+        raise Wrong("it is a list of rules", fix)
+    return value
+
+
+_CONNECT: Final = Key(values.locators, "locator of the broker, or a list: the first that answers")
+_OPTIONS: Final = Key(values.options, 'further options of `format("zenoh")`', {})
+_FORMAT: Final = Key(values.one_of(*FORMATS), "format of the payloads", "raw")
+_FROM: Final = Key(values.text, "the source or step whose rows it takes", required=True)
+
+PIPELINE: Final[Mapping[str, Key]] = {
+    "name": Key(values.named, "names cursors and transactions: another name reads all of it again", required=True),
+    "checkpoints": Key(values.place, "directory for Spark's notes, relative to the file", "state"),
+    "trigger": Key(values.trigger, 'how often, or `"available now"`: one run to the end', "1 second"),
+    "connect": Key(values.locators, "locator of the broker, or a list, for sources and publishes", (CONNECT,)),
+}
+SOURCE: Final[Mapping[str, Key]] = {
+    "keyexpr": Key(values.key_exprs, "key expression, or a list", required=True),
+    "format": _FORMAT,
+    "schema": Key(values.text, "fields of a payload in Spark's DDL, for every format but raw"),
+    "watermark": Key(values.duration, "how late a sample may come and still count in a window"),
+    "event_time": Key(values.text, "what the watermark is on: a column, a field such as `value.at`, SQL", "timestamp"),
+    "start": Key(values.start, "`earliest`, `latest`, or a time: where a run without checkpoint starts", "earliest"),
+    "batch": Key(values.flag, "not a stream but a table, read when the run starts", False),
+    "as_of": Key(values.time, "such a table: the newest sample of each key at this time"),
+    "kind": Key(values.one_of("put", "delete"), "these samples only"),
+    "metadata": Key(values.flag, "all columns of the log: `offset`, `ingest_time`, …", False),
+    "connect": _CONNECT,
+    "options": _OPTIONS,
+}
+STEP: Final[Mapping[str, Key]] = {
+    "sql": Key(values.text, "a SELECT over sources and other steps", required=True),
+}
+TABLE: Final[Mapping[str, Key]] = {
+    "from": _FROM,
+    "path": Key(values.place, "directory, relative to the file", required=True),
+    "format": Key(values.one_of("delta", "parquet"), "how it is stored", "delta"),
+    "mode": Key(values.one_of("append", "complete"), "`complete`: each batch replaces the table", "append"),
+    "expect": Key(_rules, "rules for its rows, see below", []),
+    "quarantine": Key(values.place, "directory for rows that break a rule; `<path>_quarantine` unless given"),
+    "partition_by": Key(values.texts, "columns: a directory for each value", ()),
+    "retention": Key(values.duration, "how long old versions stay readable; then their files are removed"),
+}
+PUBLISH: Final[Mapping[str, Key]] = {
+    "from": _FROM,
+    "format": _FORMAT,
+    "key": Key(values.key, "key of all rows, if there is no column `key`"),
+    "mode": Key(
+        values.one_of("append", "update", "complete"), "which rows of an aggregation: Spark's output mode", "append"
+    ),
+    "connect": _CONNECT,
+    "options": _OPTIONS,
+}
+EXPECTATION: Final[Mapping[str, Key]] = {
+    "name": Key(values.text, "what reports and the quarantine call it", required=True),
+    "check": Key(values.text, "a condition in SQL; a row that breaks it makes it false or null", required=True),
+    "otherwise": Key(values.one_of("quarantine", "drop", "fail"), "what becomes of such a row", "quarantine"),
+}
+
+SECTIONS: Final = {"source": SOURCE, "step": STEP, "table": TABLE, "publish": PUBLISH}
+"""Tables that have names: `[source.NAME]`."""
+
+KINDS: Final = ("pipeline", *SECTIONS)

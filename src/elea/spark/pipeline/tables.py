@@ -1,0 +1,224 @@
+"""A table of a pipeline: each batch of a stream once into the table, and rows that break a rule where the rule says.
+
+The batch is computed once; tasks sort its rows (`splitting`), the driver commits the files: those of the quarantine
+first, then those of the table. Each has the number of the batch, so that whatever dies in between comes again and
+adds to neither twice. Counts of broken rules stand in the history of the table, and in the report of the run.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from elea.model.errors import ConfigError, ExpectationFailed
+from elea.spark.delta import query_of, schema_of
+from elea.spark.pipeline.spec import Table
+from elea.spark.pipeline.splitting import (
+    BROKEN,
+    COUNTS,
+    GOOD,
+    MASK,
+    QUARANTINE,
+    RESULT,
+    Piece,
+    Plan,
+    Written,
+    quarantined,
+    task,
+)
+from elea.spark.pipeline.targets import DeltaTarget, ParquetTarget, Target
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+__all__ = ["TableCounts", "TableWriter", "targets_of"]
+
+RULES: Final = 60
+"""Rules of a table: one bit each in a number of 64."""
+
+
+@dataclass
+class TableCounts:
+    """What a writer has done since it was made."""
+
+    batches: int = 0
+    repeated: int = 0
+    """Batches of which the table, or its quarantine, had a part already."""
+    rows_in: int = 0
+    rows_out: int = 0
+    quarantined: int = 0
+    dropped: int = 0
+    rules: Counter[str] = field(default_factory=Counter)
+    """Rows that broke each rule; a row may break several."""
+
+
+def targets_of(table: Table, pipeline: str, *, is_stream: bool = True) -> dict[str, Target]:
+    """The table, and its quarantine if there is one, under the names by which they know the pipeline.
+
+    Tables of what is no stream are replaced by every run.
+    """
+    name = f"{pipeline}/{table.name}"
+    found: dict[str, Target] = {}
+    if any(one.otherwise == QUARANTINE for one in table.expect):
+        path = table.quarantine or table.path.with_name(f"{table.path.name}_quarantine")
+        found[QUARANTINE] = _target(table, path, f"{name}/quarantine", is_stream=is_stream)
+    found[GOOD] = _target(table, table.path, name, is_stream=is_stream, partition_by=table.partition_by)
+    return found
+
+
+def _target(
+    table: Table, path: Path, name: str, *, is_stream: bool, partition_by: tuple[str, ...] = ()
+) -> Target:  # fmt: skip
+    is_replaced = table.mode == "complete" or not is_stream
+    if table.format == "parquet":
+        if is_replaced:
+            hint = "leave format out: a Delta table can be replaced at once"
+            raise ConfigError(f"table {table.name}", "files of parquet cannot be replaced while others read them", hint)
+        return ParquetTarget(path, name)
+    return DeltaTarget(
+        path, name, partition_by=partition_by, replace=is_replaced, adopt=not is_stream, retention=table.retention
+    )
+
+
+class TableWriter:
+    """A function for `foreachBatch`."""
+
+    def __init__(
+        self, table: Table, pipeline: str, *, is_stream: bool = True, after: Callable[[int], None] | None = None
+    ) -> None:
+        """`after` is called with the number of each batch, when everything is committed."""
+        if len(table.expect) > RULES:
+            raise ConfigError(f"table {table.name}", f"it has {len(table.expect)} rules", f"the limit is {RULES}")
+        self.table = table
+        self.counts = TableCounts()
+        self.targets = targets_of(table, pipeline, is_stream=is_stream)
+        self.error: Exception | None = None
+        """What ended it; Spark tells it with a page of its own."""
+        self.after = after
+
+    def __call__(self, rows: DataFrame, batch_id: int) -> None:
+        """Write a batch; see `write`."""
+        try:
+            query = query_of(rows)
+            if query is None:
+                hint = "run it where the driver is: local, local-cluster, spark://"
+                raise ConfigError("pipeline", "tables are not written through Spark Connect", hint)
+            self.write(rows, query, batch_id)
+        except Exception as error:
+            self.error = error
+            raise
+
+    def write(self, rows: DataFrame, query: str, batch_id: int) -> None:
+        """Compute a batch and commit what tables do not have of it.
+
+        Raises:
+            ExpectationFailed: rows break a rule that ends the run; nothing of the batch is committed.
+            ConfigError, TableConflict: as of `elea.spark.delta`.
+        """
+        if BROKEN in rows.columns and self.table.expect:
+            raise ConfigError(
+                f"table {self.table.name}", f"its quarantine needs the name {BROKEN}", "rename the column"
+            )
+        schemas = self._open(schema_of(rows))
+        missing = {name: one for name, one in self.targets.items() if not one.is_done(query, batch_id)}
+        # A batch that all tables have is computed all the same: Spark learns from it how far time has come.
+        files, told = self._computed(rows, schemas[GOOD], missing)
+        if told["counts"].get("failed"):
+            raise self._failure(told)
+        self._count(told, is_repeated=len(missing) < len(self.targets))
+        by_target: dict[str, list[Written]] = {name: [] for name in self.targets}
+        for one in files:
+            by_target[one.target].append(one)
+        rules = {"broken_rules": json.dumps(told["rules"], sort_keys=True)} if told["rules"] else {}
+        for name, target in missing.items():
+            target.commit(by_target[name], query, batch_id, rules if name == GOOD else {})
+            rows_written = sum(one.rows for one in by_target[name])
+            if name == GOOD:
+                self.counts.rows_out += rows_written
+            else:
+                self.counts.quarantined += rows_written
+        if self.after is not None:
+            self.after(batch_id)
+
+    def _open(self, schema: pa.Schema) -> dict[str, pa.Schema]:
+        schemas = {GOOD: schema, QUARANTINE: quarantined(schema)}
+        for name, target in self.targets.items():
+            target.open(schemas[name])
+        return schemas
+
+    def _computed(
+        self, rows: DataFrame, schema: pa.Schema, missing: dict[str, Target]
+    ) -> tuple[list[Written], dict[str, Any]]:
+        plan = Plan(
+            schema=schema.serialize().to_pybytes(),
+            directories={name: target.directory for name, target in missing.items()},
+            partition_by=self.table.partition_by,
+            rules=tuple((one.name, one.otherwise) for one in self.table.expect),
+            suffix=self.targets[GOOD].suffix,
+        )
+        checked = rows
+        if self.table.expect:
+            # What is not true is broken, unknown (null) as well.
+            bits = [f"CASE WHEN ({one.check}) THEN 0L ELSE {1 << at}L END" for at, one in enumerate(self.table.expect)]
+            checked = rows.selectExpr("*", f"{' + '.join(bits)} AS `{MASK}`")
+        with warnings.catch_warnings():
+            # Spark asks for pandas where it needs only Arrow, and complains of its version.
+            warnings.simplefilter("ignore", FutureWarning)
+            found = checked.mapInArrow(partial(task, plan=plan), RESULT).collect()
+        told: dict[str, Any] = {"counts": Counter(), "rules": Counter(), "example": ""}
+        written: list[Written] = []
+        for one in found:
+            if one.target == COUNTS:
+                form = json.loads(one.stats)
+                told["counts"].update(form["counts"])
+                told["rules"].update(form["rules"])
+                told["example"] = told["example"] or form["example"]
+            else:
+                partition = json.loads(one.partition)
+                inline = None if one.inline is None else bytes(one.inline)
+                written.append(Written(one.target, one.path, one.size, one.rows, one.stats, partition, inline))
+        return list(_merged(written, missing)), told
+
+    def _failure(self, told: dict[str, Any]) -> ExpectationFailed:
+        ends = {one.name for one in self.table.expect if one.otherwise == "fail"}
+        broken = {name: count for name, count in told["rules"].items() if name in ends}
+        return ExpectationFailed(self.table.name, broken, told["example"])
+
+    def _count(self, told: dict[str, Any], *, is_repeated: bool) -> None:
+        self.counts.repeated += is_repeated
+        self.counts.batches += 1
+        self.counts.rows_in += told["counts"].get("in", 0)
+        self.counts.dropped += told["counts"].get("dropped", 0)
+        self.counts.rules.update(told["rules"])
+
+
+def _merged(found: list[Written], targets: dict[str, Target]) -> Iterator[Written]:
+    """Files as they are, and one for all rows of a target and partition that tasks have sent back."""
+    import pyarrow as pa
+
+    few: dict[tuple[str, str], list[Written]] = {}
+    for one in found:
+        if one.inline is None:
+            yield one
+        else:
+            few.setdefault((one.target, json.dumps(one.partition)), []).append(one)
+    for (name, _), parts in few.items():
+        piece: Piece | None = None
+        for part in parts:
+            with pa.ipc.open_stream(pa.py_buffer(part.inline)) as stream:
+                if piece is None:
+                    target = targets[name]
+                    piece = Piece(
+                        name, target.directory, stream.schema, part.partition, suffix=target.suffix, hold=-1
+                    )  # fmt: skip
+                for batch in stream:
+                    piece.add(batch)
+        if piece is not None:
+            yield piece.finish()

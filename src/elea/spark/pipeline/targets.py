@@ -1,0 +1,236 @@
+"""Where the rows of a batch go in the end: a Delta table or a directory of parquet files, each batch once.
+
+Both are told the files of a batch and the name under which it counts: the query and the number of the batch. A batch
+that comes again, after whatever died, changes nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from elea.model.errors import ConfigError, TableConflict
+from elea.spark.delta import LOG_RETENTION, DeltaWriter, check_schema, fingerprint, local_path
+from elea.spark.pipeline.splitting import DELTA, STAGED
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from elea.spark.pipeline.spec import Duration
+    from elea.spark.pipeline.splitting import Written
+
+__all__ = ["DeltaTarget", "ParquetTarget", "Target"]
+
+METADATA: Final = "elea."
+"""What entries in a table's history begin with that say how many rows broke which rule."""
+
+PARTITIONS: Final = ("string", "integer", "long", "short", "byte", "boolean", "date")
+"""Types of columns that a table can be partitioned by."""
+
+_log: Final = logging.getLogger("elea.spark")
+
+
+class Target(Protocol):
+    """A stored table."""
+
+    suffix: str
+    """What names of files that tasks write end with."""
+
+    @property
+    def directory(self) -> str:
+        """Where tasks write them."""
+
+    def open(self, schema: pa.Schema) -> None:
+        """Look at the table; make it if there is none. What `is_done` and `commit` say and do is about this look."""
+
+    def is_done(self, query: str, batch_id: int) -> bool:
+        """Whether the table has the batch."""
+
+    def commit(self, files: Sequence[Written], query: str, batch_id: int, told: Mapping[str, str]) -> None:
+        """Make the files count, all at once, and say so once."""
+
+
+class DeltaTarget(DeltaWriter):
+    """A Delta table."""
+
+    suffix = DELTA
+
+    def __init__(
+        self,
+        path: str | Path,
+        name: str,
+        *,
+        partition_by: tuple[str, ...] = (),
+        replace: bool = False,
+        adopt: bool = False,
+        retention: Duration | None = None,
+    ) -> None:
+        super().__init__(path, name=name, adopt=adopt)
+        self._partition_by = partition_by
+        self._replace = replace
+        kept = LOG_RETENTION if retention is None else f"interval {max(round(retention.seconds), 1)} seconds"
+        self._configuration = {"delta.logRetentionDuration": kept}
+        if retention is not None:
+            self._configuration["delta.deletedFileRetentionDuration"] = kept
+        self._opened: Any = None
+        self._schema: Any = None
+
+    @property
+    def directory(self) -> str:
+        return self.path
+
+    def open(self, schema: pa.Schema) -> None:
+        from deltalake import DeltaTable, Schema
+
+        kinds = {field.name: str(getattr(field.type, "type", field.type)) for field in Schema.from_arrow(schema).fields}
+        for name in self._partition_by:
+            if kinds.get(name) not in PARTITIONS:
+                problem = f"it is {kinds[name]}" if name in kinds else "there is no such column"
+                hint = f"partition by columns of these types: {', '.join(PARTITIONS)}"
+                raise ConfigError(f"partition_by {name} of table {self.path}", problem, hint)
+        if not DeltaTable.is_deltatable(self.path):
+            Path(self.path).mkdir(parents=True, exist_ok=True)
+            DeltaTable.create(
+                self.path,
+                schema,
+                mode="ignore",
+                partition_by=list(self._partition_by),
+                configuration=self._configuration,
+            )
+        table = DeltaTable(self.path)
+        check_schema(self.path, table, schema)
+        have = tuple(table.metadata().partition_columns)
+        if have != self._partition_by:
+            told = f"it is partitioned by {', '.join(have) or 'nothing'}"
+            raise ConfigError(f"table {self.path}", told, "say the same in partition_by, or choose another path")
+        self._opened, self._schema = table, schema
+
+    def open_for_replacement(self, other: Any) -> None:
+        """Look at the table, which will get the rows of another, whatever columns it has had so far."""
+        from deltalake import DeltaTable
+
+        if not DeltaTable.is_deltatable(self.path):
+            DeltaTable.create(
+                self.path,
+                other.schema(),
+                mode="ignore",
+                partition_by=list(self._partition_by),
+                configuration=self._configuration,
+            )
+        self._opened, self._schema = DeltaTable(self.path), other.schema()
+
+    def is_done(self, query: str, batch_id: int) -> bool:
+        return self._is_done(self._opened, query, batch_id)
+
+    def commit(self, files: Sequence[Written], query: str, batch_id: int, told: Mapping[str, str]) -> None:
+        from deltalake import Transaction
+
+        if not files and not told and not self._replace:
+            return
+        marks = [Transaction(self._app_id(query), batch_id), Transaction(self.name, fingerprint(query))]
+        self._put(files, marks, query, batch_id, told, replace=self._replace)
+
+    def replace(self, files: Sequence[Written], query: str, batch_id: int) -> None:
+        """Put other rows in the place of all that there are, as one new version, written by this query until then."""
+        from deltalake import Transaction
+
+        marks = [Transaction(self._app_id(query), batch_id), Transaction(self.name, fingerprint(query))]
+        self._put(files, marks, query, batch_id, {"backfill": query}, replace=True)
+
+    def is_written_by(self, query: str) -> bool:
+        """Whether this query is the one that wrote under the name last."""
+        return bool(self._opened.transaction_version(self.name) == fingerprint(query))
+
+    def _put(
+        self,
+        files: Sequence[Written],
+        marks: list[Any],
+        query: str,
+        batch_id: int,
+        told: Mapping[str, str],
+        *,
+        replace: bool,
+    ) -> None:
+        from deltalake import CommitProperties, DeltaTable
+        from deltalake.exceptions import CommitFailedError
+        from deltalake.transaction import AddAction
+
+        now_ms = time.time_ns() // 1_000_000
+        actions = [AddAction(one.path or "", one.size, one.partition, now_ms, True, one.stats) for one in files]
+        metadata = {f"{METADATA}{name}": value for name, value in told.items()}
+        try:
+            self._opened.create_write_transaction(
+                list(actions),
+                "overwrite" if replace else "append",
+                self._schema,
+                list(self._partition_by),
+                commit_properties=CommitProperties(custom_metadata=metadata, app_transactions=marks),
+            )
+        except CommitFailedError as error:
+            last = DeltaTable(self.path).transaction_version(self._app_id(query))
+            raise TableConflict(self.path, batch_id, last) from error
+        self.counts.batches += 1
+        self.counts.rows += sum(one.rows for one in files)
+        self.counts.files += len(files)
+
+
+class ParquetTarget:
+    """A directory of parquet files, for readers that know nothing else. No versions, and no file is ever torn.
+
+    Files are written beside the directory and renamed into it, under the number of their batch. A crash between two
+    renames shows part of a batch until the pipeline goes on; then the batch comes again and takes its place.
+    """
+
+    suffix = STAGED
+
+    def __init__(self, path: str | Path, name: str) -> None:
+        self.path = Path(local_path(path))
+        self._name = re.sub(r"[^A-Za-z0-9_.]", "_", name)
+        self._staged = self.path.parent / f".{self.path.name}.staged"
+
+    @property
+    def directory(self) -> str:
+        return str(self._staged)
+
+    def open(self, schema: pa.Schema) -> None:
+        self.path.mkdir(parents=True, exist_ok=True)
+        self._staged.mkdir(parents=True, exist_ok=True)
+
+    def is_done(self, query: str, batch_id: int) -> bool:
+        mine = self._prefix(query)
+        others = [one.name for one in self.path.rglob(f"{self._name}-*.parquet") if not one.name.startswith(mine)]
+        if others:
+            hint = "bring back the checkpoint of that query, or choose another path"
+            raise ConfigError(f"table {self.path}", f"another query has written {others[0]}", hint)
+        # Part of a batch may be there: it is written again as a whole, in its own place.
+        return False
+
+    def commit(self, files: Sequence[Written], query: str, batch_id: int, told: Mapping[str, str]) -> None:
+        prefix = f"{self._prefix(query)}{batch_id:08d}-"
+        for old in list(self.path.rglob(f"{prefix}*.parquet")):
+            old.unlink()
+        for index, one in enumerate(files):
+            source = self._staged / (one.path or "")
+            target = self.path / Path(one.path or "").parent / f"{prefix}{index:04d}.parquet"
+            target.parent.mkdir(parents=True, exist_ok=True)
+            os.replace(source, target)
+        _sync(self.path)
+        for left in self._staged.rglob(f"*{self.suffix}"):  # of tasks that died
+            left.unlink()
+
+    def _prefix(self, query: str) -> str:
+        return f"{self._name}-{fingerprint(query):016x}-"
+
+
+def _sync(directory: Path) -> None:
+    """Wait until the names in a directory are on the disk."""
+    at = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(at)
+    finally:
+        os.close(at)
