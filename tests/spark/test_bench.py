@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from bench.spark.__main__ import measure
 from bench.spark.cases import Plan
 from bench.spark.stage import stage
