@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elea.model.errors import ConfigError
-from elea.spark.payload import decoder, encoder, formats, register, struct_of, value_type
+from elea.spark.payload import decoder, encoder, formats, register, registry, struct_of, value_type
 from elea.spark.payload.permissive import FEW
 
 UTC_STAMP = pa.timestamp("us", "UTC")
@@ -482,7 +482,9 @@ def test_schema_that_cannot_be_is_refused_with_its_field(name: str, schema: Any,
         decoder(name, schema)
 
 
-def test_third_party_format_is_used_by_its_name() -> None:
+def test_third_party_format_is_used_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_registered", {})  # it is gone when the test is over
+
     def of_numbers(schema: pa.StructType) -> Any:
         def decode(payloads: pa.Array) -> tuple[pa.Array, pa.Array]:
             numbers = [{"n": int(payload)} for payload in payloads.to_pylist()]
