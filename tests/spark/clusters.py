@@ -207,7 +207,7 @@ def cluster(directory: str) -> Iterator[str]:
         "--memory",
         "768m",
         "--work-dir",
-        f"{directory}/work",
+        f"{directory}/worker",
         master,
     ]
     processes = []
