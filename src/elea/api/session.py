@@ -11,7 +11,6 @@ import itertools
 import threading
 import weakref
 from collections.abc import Callable
-from functools import lru_cache
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypeVar, overload
 
@@ -22,6 +21,7 @@ from elea.api.namespace import Namespace
 from elea.api.opening import start
 from elea.api.outlet import PLAIN, Outlet, body_of, into_encoding
 from elea.api.publishing import Publisher
+from elea.api.quality import qos_for_store, qos_of
 from elea.api.settings import Settings
 from elea.api.sinks import Sink, into_handler
 from elea.api.subscribing import Subscriber
@@ -32,7 +32,7 @@ from elea.model.encoding import Encoding
 from elea.model.errors import LimitReached, SessionClosed
 from elea.model.keyexpr import KeyExpr
 from elea.model.limits import MAX_DECLARATIONS, MAX_OUTLETS
-from elea.model.qos import CongestionControl, Locality, Priority, Qos, QueryTarget, Reliability
+from elea.model.qos import CongestionControl, Locality, Priority, QueryTarget, Reliability
 from elea.wire.zenoh1.samples import split_body
 
 if TYPE_CHECKING:
@@ -214,7 +214,7 @@ class Session:
             meta, _ = split_body(body_of(b"", into_encoding(encoding), timestamp, attachment, source_info))
             if meta == b"\x01":
                 meta = None
-        raw = _qos(congestion_control, priority, express, CongestionControl.DROP).raw
+        raw = qos_of(congestion_control, priority, express, CongestionControl.DROP).raw
         self._outlet(key_expr, allowed_destination).send(meta, data, raw, True)
         return None
 
@@ -251,7 +251,7 @@ class Session:
             )
             return self._storing.put(ack=ack, **options)
         meta, payload = split_body(body_of(None, PLAIN, timestamp, attachment, source_info))
-        raw = _qos(congestion_control, priority, express, CongestionControl.DROP).raw
+        raw = qos_of(congestion_control, priority, express, CongestionControl.DROP).raw
         self._outlet(key_expr, allowed_destination).send(meta, payload, raw, True)
         return None
 
@@ -386,7 +386,7 @@ class Session:
             self,
             self._key(key_expr),
             encoding=into_encoding(encoding),
-            qos=_qos(congestion_control, priority, express, CongestionControl.DROP),
+            qos=qos_of(congestion_control, priority, express, CongestionControl.DROP),
             reliability=Reliability.RELIABLE if reliability is None else reliability,
             destination=Locality.ANY if allowed_destination is None else allowed_destination,
         )
@@ -586,7 +586,7 @@ class Session:
             "attachment": attachment,
             "timestamp": timestamp,
             "source_info": source_info,
-            "qos": _qos_for_store(congestion_control, priority, express),
+            "qos": qos_for_store(congestion_control, priority, express),
             "destination": allowed_destination,
         }
 
@@ -660,7 +660,7 @@ class Session:
             into_consolidation(consolidation),
             ReplyKeyExpr.MATCHING_QUERY if accept is None else accept,
             self._settings.queries_default_timeout if timeout is None else seconds(timeout),
-            _qos(congestion_control, priority, express, CongestionControl.BLOCK),
+            qos_of(congestion_control, priority, express, CongestionControl.BLOCK),
             Locality.ANY if destination is None else destination,
         )
 
@@ -680,27 +680,3 @@ def open(config: Config | None = None, *, timestamp_callback: Any = None) -> Ses
         ConfigError, SessionError, LinkError: what is wrong, and what to do about it.
     """
     return Session(Config() if config is None else config)
-
-
-@lru_cache(typed=True)
-def _qos_for_store(
-    congestion_control: CongestionControl | None, priority: Priority | None, express: bool | None
-) -> int:
-    """The same as an octet, for samples that a store acknowledges."""
-    return _qos(congestion_control, priority, express, CongestionControl.BLOCK).raw
-
-
-def _qos(
-    congestion_control: CongestionControl | None,
-    priority: Priority | None,
-    express: bool | None,
-    default: CongestionControl,
-) -> Qos:
-    for value, kind in ((congestion_control, CongestionControl), (priority, Priority)):
-        if value is not None and not isinstance(value, kind):
-            raise TypeError(f"a {kind.__name__} is needed, not {type(value).__name__}")
-    return Qos(
-        Priority.DATA if priority is None else priority,
-        default if congestion_control is None else congestion_control,
-        bool(express),
-    )

@@ -45,7 +45,8 @@ class Bundle:
     ) -> int:
         """Take plain samples of many keys from `start` on, to the first that differs in more than its key; where it is.
 
-        What `add` does for a run is done here for each sample, without lists and calls: 0.6 µs less of 1.1 µs.
+        What `add` does for a run is done here for each sample, without lists and calls: compiled, a broker takes
+        0.68 µs for a sample of a thousand keys in turn, before 1.05 µs (`bench/node`, router; two quiet runs).
         """
         stamper = self._stamper
         if stamper is None:
