@@ -45,6 +45,7 @@ SCHEMAS = [
     "a INT, b STRING",
     "a: INT, `b c` ARRAY<MAP<STRING, STRUCT<x: DOUBLE, y DECIMAL(10, 2)>>>",
     "struct<a: int>",
+    'a INT COMMENT "it\'s", b DATE',
     "a TIMESTAMP_NTZ COMMENT 'when', b DATE, c BINARY, d BYTE, e LONG, f REAL, g NUMERIC",
     "a VARCHAR(3)",
     "a int, a string",

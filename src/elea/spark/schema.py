@@ -60,8 +60,28 @@ def ddl_of(options: ReadOptions) -> str:
         if options.payload_schema is None:
             hint = "write .option('payloadSchema', 'speed double, name string')"
             raise ConfigError("option payloadSchema", f"payloadFormat={options.payload_format} needs it", hint)
+        _look_at(options.payload_schema)
         parts += [f"`{VALUE}` {value_type(options.payload_schema)}", f"`{CORRUPT}` binary"]
     return ", ".join(parts)
+
+
+def _look_at(payload_schema: str) -> None:
+    """Say what is wrong in a `payloadSchema`: Spark, which parses it as part of a row, names neither option nor place.
+
+    Raises:
+        ConfigError: it is no schema, and what to write instead.
+    """
+    if payload_schema.lstrip().startswith("{") or not payload_schema.strip():
+        return  # `value_type` looks at those
+    from elea.spark.pipeline.ddl import fields_of, is_left_to_spark
+    from elea.spark.pipeline.problem import Wrong
+
+    try:
+        fields_of(payload_schema)
+    except Wrong as error:
+        if not is_left_to_spark(payload_schema, error.at):
+            problem = f"{payload_schema!r} does not do: {error.what} (character {error.at + 1})"
+            raise ConfigError("option payloadSchema", problem, error.fix) from error
 
 
 def checked(schema: StructType, options: ReadOptions) -> None:

@@ -22,11 +22,13 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from elea.spark.batch import ranges_of, rows_maker, start_of
+from elea.spark.connecting import close_all, session_of
 from elea.spark.fetching import LogPartition, fetch
 from elea.spark.logs import Logs
+from elea.spark.losses import Losses
 from elea.spark.offsets import LATEST, Head, Offset, Place, form_of, parse
 from elea.spark.options import SPOOL, ReadOptions
-from elea.spark.planning import Reached, admit, damaged_between, reach
+from elea.spark.planning import Piece, Reached, admit, damaged_between, reach
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,6 +52,8 @@ class ZenohStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         self._schema = schema
         self._logs: Any = None
+        self._losses: Losses | None = None
+        self._first: dict[str, Any] | None = None
         self._found_at = 0.0
         self._heads: dict[str, Head] = {}
         self._until: dict[str, Head] | None = None
@@ -70,7 +74,8 @@ class ZenohStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             }
         start = {log: self._reached(log, place, heads.get(log)).place for log, place in start.items()}
         self._hold(start)
-        return form_of(start)
+        self._first = form_of(start)
+        return self._first
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         self._until = self._look()
@@ -93,7 +98,10 @@ class ZenohStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             heads = self._ends()
             reached = self._reached_all(before, heads)
             available = {log: max(heads[log].end - one.place.next, 0) for log, one in reached.items() if log in heads}
-            moved = any(one.lost is not None or log not in before for log, one in reached.items())
+            moved = any(
+                one.lost is not None or log not in before or self._passed_over(one.place, log)
+                for log, one in reached.items()
+            )
             left = until - time.monotonic()
             if any(available.values()) or moved or left <= 0 or self._until is not None:
                 break
@@ -101,7 +109,10 @@ class ZenohStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if not any(available.values()) and not moved:
             return start
         taken = self._admitted(reached, available, limit)
-        end = {log: self._end(log, one, before.get(log), taken.get(log, 0)) for log, one in reached.items()}
+        # Spark does not write the beginning of a query down: to read its first batch again, after a crash, it asks
+        # for `initialOffset` once more, and `latest` is another place by then. So the end of that batch says both.
+        known = {} if start == self._first else before
+        end = {log: self._end(log, one, known.get(log), taken.get(log, 0)) for log, one in reached.items()}
         return form_of(end)
 
     def _end(self, log: str, reached: Reached, before: Place | None, taken: int) -> Place:
@@ -112,6 +123,9 @@ class ZenohStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         damaged = self._damaged(head, start.next, start.next + taken) if head is not None else 0
         if damaged:
             lost["damaged"] = lost.get("damaged", 0) + damaged
+        passed_over = self._passed_over(start, log, is_counted=True)
+        if passed_over:
+            lost["trimmed"] = lost.get("trimmed", 0) + passed_over
         if head is not None and head.dropped > self._dropped:
             lost["dropped"] = lost.get("dropped", 0) + head.dropped - self._dropped
             self._dropped = head.dropped
@@ -124,6 +138,12 @@ class ZenohStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         late = damaged_between(head, low, high) - before if epoch == head.epoch else 0
         self._planned[head.log] = head.epoch, start, end, counted
         return counted + late
+
+    def _passed_over(self, place: Place, log: str, *, is_counted: bool = False) -> int:
+        """Positions that tasks of batches before have found gone."""
+        if self._losses is None:
+            return 0
+        return self._losses.take(log, place.epoch) if is_counted else self._losses.waiting(log, place.epoch)
 
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802
         return form_of({log: Place(head.epoch, head.end) for log, head in self._heads.items()})
@@ -195,6 +215,7 @@ class ZenohStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._look()
         self._hold(first)
         pieces = ranges_of(first, last, self._options)
+        self._hold_back(pieces)
         if self._options.ingest == SPOOL:
             return [self._logs.partition(piece) for piece in pieces]
         found: list[InputPartition] = []
@@ -203,8 +224,16 @@ class ZenohStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if kept is None:
                 self._reached(piece.log, Place(piece.epoch, piece.start), None)  # raises, or is told and passed over
                 continue
-            found.append(LogPartition(piece, kept.key_expr, kept.keys))
+            found.append(LogPartition(piece, kept.key_expr, kept.keys, self._losses_key()))
         return found
+
+    def _losses_key(self) -> str | None:
+        """Where tasks tell what is gone; those of a query that fails then have no use for it."""
+        if self._options.fail_on_data_loss:
+            return None
+        if self._losses is None:
+            self._losses = Losses(session_of(self._options))
+        return self._losses.key
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         rows = rows_maker(self._schema, self._options)
@@ -235,9 +264,18 @@ class ZenohStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._logs.hold(log, min(max(place.next, head.first), head.end))
             self._held[log] = (place.epoch, place.next)
 
-    def stop(self) -> None:
-        from elea.spark.connecting import close_all
+    def _hold_back(self, pieces: Sequence[Piece]) -> None:
+        """Put cursors back to where a batch begins that is read again."""
+        for piece in pieces:
+            head = self._heads.get(piece.log)
+            epoch, position = self._held.get(piece.log, ("", 0))
+            if head is not None and epoch == piece.epoch == head.epoch and piece.start < position:
+                self._logs.hold(piece.log, max(piece.start, head.first))
+                self._held[piece.log] = (piece.epoch, piece.start)
 
+    def stop(self) -> None:
+        if self._losses is not None:
+            self._losses.close()
         if self._logs is not None:
             self._logs.close()
         close_all()

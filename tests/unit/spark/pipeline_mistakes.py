@@ -109,6 +109,9 @@ MISTAKES = [
     ("as_of with start", GOOD.replace("[table", 'as_of = "now()"\nstart = "earliest"  # <<<\n[table'), "one time", "leave one"),
     ("batch from the latest", GOOD.replace("[table", 'batch = true\nstart = "latest"  # <<<\n[table'), "is empty", "leave start out"),
     # -- tables
+    ("parquet of no stream", GOOD.replace("[table", "batch = true\n[table") + 'format = "parquet"  # <<<\n', "is no stream", '"delta"'),
+    ("parquet of a step without stream", GOOD + '[source.rooms]\nkeyexpr = "rooms/*"\nas_of = "now()"\n' + step("SELECT key FROM rooms") + table("step1", 'format = "parquet"  # <<<\n'), "is no stream", '"delta"'),
+    ("parquet that is replaced", GOOD + step("SELECT key, count(*) AS n FROM lights GROUP BY key") + table("step1", 'mode = "complete"\nformat = "parquet"  # <<<\n'), "replaced by every batch", '"delta"'),
     ("one path twice", GOOD + table("lights").replace('"tables/result"', '"./tables/bronze"  # <<<'), "same directory", "another"),
     ("a path inside of another", GOOD + table("lights").replace('"tables/result"', '"tables/bronze/x"  # <<<'), "inside", "beside"),
     ("the path of a backfill", GOOD + table("lights").replace('"tables/result"', '"tables/bronze_backfill"  # <<<'), "the place of a backfill of bronze", "another"),

@@ -83,3 +83,30 @@ def test_settings_depend_on_where_spark_runs() -> None:
     assert manager in settings_for("local[2]", ui=False)
     assert manager not in settings_for("spark://host:7077", ui=False)
     assert settings_for("sc://host", ui=True) == {"spark.sql.session.timeZone": "UTC"}
+
+
+def test_its_place_is_printed_for_shells(tmp_path: Path) -> None:
+    good = home(tmp_path / "good", NEW)
+
+    done = subprocess.run(
+        [sys.executable, "-m", "elea.spark.java"],
+        capture_output=True, text=True, check=True, env={**os.environ, "JAVA_HOME": str(good)},
+    )  # fmt: skip
+
+    assert done.stdout == f"{good}\n"
+    assert done.stderr == ""
+
+
+def test_that_there_is_none_is_told_to_shells(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setattr(java, "_on_path", lambda: None)
+    monkeypatch.setattr(java, "pip_java_home", lambda: None)
+
+    assert java.main() == 1
+    assert capsys.readouterr() == (
+        "",
+        "JAVA_HOME: Spark needs Java 17 or newer and none was found; "
+        "install a JDK and set JAVA_HOME to it, or run: pip install 'elea[spark]'\n",
+    )

@@ -145,6 +145,31 @@ def test_the_schema_has_what_the_options_ask_for() -> None:
 @pytest.mark.parametrize(
     ("schema", "said"),
     [
+        (
+            "speed doubel",
+            r"'speed doubel' does not do: there is no type doubel \(character 7\); did you mean \"DOUBLE\"",
+        ),
+        ("speed", r"'speed' does not do: the field speed has no type .*write name and type"),
+        ("speed double name string", r"a comma is missing before 'name' \(character 14\)"),
+        ("at struct<x int", r"a > is missing, it ends"),
+        ("on bool", r"there is no type bool \(character 4\); write BOOLEAN"),
+        ("speed double not null", r"the field speed must not be null.*leave NOT NULL out"),
+        ("  ", r"payloadSchema: it is empty"),
+    ],
+)
+def test_a_misspelt_payload_schema_is_told_with_option_text_and_fix(schema: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=said if not schema.strip() else f"option payloadSchema: .*{said}"):
+        ddl_of(ReadOptions.parse({"path": "a", "payloadFormat": "json", "payloadSchema": schema}))
+
+
+@pytest.mark.parametrize("schema", ["took INTERVAL DAY TO SECOND", "any VARIANT", '`a b` INT COMMENT "it\'s", c DATE'])
+def test_what_only_spark_knows_is_left_to_spark(schema: str) -> None:
+    assert schema in ddl_of(ReadOptions.parse({"path": "a", "payloadFormat": "json", "payloadSchema": schema}))
+
+
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
         (StructType([StructField("speed", LongType())]), "column speed: there is no such column.*key, payload"),
         (StructType([StructField("key", LongType())]), "column key: it is of type string, not bigint.*cast"),
         (StructType([StructField("value", LongType())]), "column value: there is no such column"),

@@ -78,7 +78,8 @@ def check(spec: Spec, *, accept_loss: bool) -> None:
             for head in Logs(ReadOptions.parse(source.read_options())).heads().values():
                 if head.first > 0:
                     hint = (
-                        "keep the tables as they are, or accept the loss: their old versions stay readable for a while"
+                        "keep the tables as they are, or accept with --accept-loss (accept_loss=True) that they lose "
+                        "the rows of it: their old versions stay readable for a while"
                     )
                     problem = f"log {head.log} begins at position {head.first}: retention has removed what was before"
                     raise ConfigError(f"backfill of source {source.name}", problem, hint)

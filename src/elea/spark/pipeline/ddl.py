@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from elea.spark.pipeline.problem import Wrong, nearest
 
-__all__ = ["TYPES", "fields_of"]
+__all__ = ["TYPES", "fields_of", "is_left_to_spark"]
 
 TYPES: Final = frozenset(
     "BOOLEAN TINYINT BYTE SMALLINT SHORT INT INTEGER BIGINT LONG FLOAT REAL DOUBLE DECIMAL DEC NUMERIC STRING "
@@ -42,7 +42,14 @@ _FOREIGN: Final = {
 }
 """What other languages call them."""
 
-_TOKEN: Final = re.compile(r"\s*(?:(`(?:[^`]|``)+`)|(\d*[^\W\d]\w*)|(\d+)|('(?:[^'\\]|\\.)*')|(\S))?")
+_OF_SPARK: Final = frozenset(
+    "INTERVAL VARIANT TIME VOID CHARACTER GEOMETRY GEOGRAPHY COLLATE DEFAULT GENERATED".split()
+)
+"""Words that Spark knows in a schema, and this does not."""
+
+_TOKEN: Final = re.compile(
+    r"""\s*(?:(`(?:[^`]|``)+`)|(\d*[^\W\d]\w*)|(\d+)|('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|(\S))?"""
+)
 _EXAMPLE: Final = 'write name and type, with commas between: "speed DOUBLE, tags ARRAY<STRING>"'
 
 
@@ -74,6 +81,16 @@ def fields_of(schema: str) -> dict[str, str]:
     if reader.text:
         raise Wrong(f"{reader.text!r} does not belong there", _EXAMPLE, reader.at)
     return found
+
+
+def is_left_to_spark(schema: str, at: int) -> bool:
+    """Whether what does not do at `at` may be something that only Spark knows.
+
+    >>> is_left_to_spark("took INTERVAL DAY TO SECOND", 5), is_left_to_spark("took doubel", 5)
+    (True, False)
+    """
+    found = re.compile(r"\w+").match(schema, at)
+    return found is not None and found[0].upper() in _OF_SPARK
 
 
 def _of_json(schema: str) -> dict[str, str]:

@@ -39,6 +39,8 @@ def look(parts: Parts, to: Reporter) -> None:
             continue
         _aggregation(path, sink, parts, to)
         _columns(path, sink, parts, to)
+        if isinstance(sink, Table) and sink.format == "parquet":
+            _parquet(path, sink, parts, to)
 
 
 def columns_of(parts: Parts, name: str) -> tuple[str, ...] | None:
@@ -144,6 +146,17 @@ def _aggregation(path: Entry, sink: Sink, parts: Parts, to: Reporter) -> None:
         what = f"an aggregation without watermark is never final, so {path[0]} {sink.name} cannot append it"
         fix = f"{add} and group by window(timestamp, '1 minute'), or write mode = \"{other}\" there"
         to.report_value(("step", name, "sql"), what, fix, found.group_at or 0)
+
+
+def _parquet(path: Entry, table: Table, parts: Parts, to: Reporter) -> None:
+    """Files are added, and never taken away: a table that is written anew needs versions."""
+    fix = 'write format = "delta", or leave it out'
+    if table.mode == "complete":
+        what = f"table {table.name} is replaced by every batch (mode), and files of parquet cannot be while others read"
+        to.report((*path, "format"), what, fix)
+    elif not _is_stream(parts, table.reads) and _is_whole(parts, table.reads):
+        what = f"{table.reads} is no stream: every run writes table {table.name} anew, and parquet cannot be replaced"
+        to.report((*path, "format"), what, fix)
 
 
 def _columns(path: Entry, sink: Sink, parts: Parts, to: Reporter) -> None:
