@@ -92,7 +92,7 @@ def measure(on: Stage, plan: Plan, cases: list[str], rounds: int, *, warm: bool 
     table = Table(row for name in cases for row in CASES[name].rows(plan))
     if warm:  # compiles what the JVM and Numba run most; the first run of anything is half as fast as the second
         for way in ways:
-            if way.name.startswith(("batch", "parquet", f"stream noop {max(plan.sizes)}")):
+            if way.name.startswith(("batch", "ready", "parquet", f"stream noop {max(plan.sizes)}")):
                 run(on, way, None, table)
     try:
         for number in range(rounds):
