@@ -33,7 +33,7 @@ def arguments() -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--cases", type=names, default=list(CASES), help="which, with commas (all)")
-    parser.add_argument("--rows", type=positive, default=2_000_000, help="in the log (2000000)")
+    parser.add_argument("--rows", type=positive, default=3_000_000, help="in the log (3000000)")
     parser.add_argument("--sizes", type=sizes, default=(500_000, 1_000_000), help="rows a batch (500000,1000000)")
     parser.add_argument("--rounds", type=positive, default=3, help="how often everything is measured (3)")
     parser.add_argument("--puts", type=positive, default=200, help="of the case latency, each round (200)")

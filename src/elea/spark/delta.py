@@ -19,7 +19,6 @@ import json
 import logging
 import time
 import uuid
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -29,6 +28,7 @@ from urllib.parse import unquote, urlsplit
 
 from elea.model.errors import ConfigError, TableConflict
 from elea.spark.deltafiles import RESULT, File, task, write_file
+from elea.spark.mapping import ArrowMap
 from elea.spark.schema import nullable
 
 if TYPE_CHECKING:
@@ -82,6 +82,7 @@ class DeltaWriter:
         self._adopt = adopt
         self._compact_every = compact_every
         self._log_retention = log_retention
+        self._map = ArrowMap()
 
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
         """Append a batch, unless it is in the table.
@@ -123,11 +124,9 @@ class DeltaWriter:
 
     def _written(self, rows: DataFrame, schema: pa.Schema) -> list[Any]:
         """Write the rows of a batch to files; what came of it (`deltafiles.RESULT`)."""
-        run = partial(task, directory=self.path, schema=schema.serialize().to_pybytes())
-        with warnings.catch_warnings():
-            # Spark asks for pandas where it needs only Arrow, and complains of its version.
-            warnings.simplefilter("ignore", FutureWarning)
-            return list(rows.mapInArrow(run, RESULT).collect())
+        found = self._map(rows, partial(task, directory=self.path, schema=schema.serialize().to_pybytes()), RESULT)
+        self._map.note(sum(one.rows for one in found), sum(one.octets for one in found))
+        return found
 
     def _pass_over(self, rows: DataFrame) -> None:
         """What to do with a batch that the table has: it is computed all the same.

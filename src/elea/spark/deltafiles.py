@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["RESULT", "File", "Statistics", "task", "write_file"]
 
-RESULT: Final = "query string, path string, size bigint, rows bigint, stats string, inline binary"
-"""What a task hands back: the query it ran for, and either a file or the rows themselves."""
+RESULT: Final = "query string, path string, size bigint, rows bigint, octets bigint, stats string, inline binary"
+"""What a task hands back: the query it ran for, and either a file or the rows themselves; `octets` is their memory."""
 
 INLINE_BYTES: Final = 2 << 20
 """Rows of a task that are not worth a file of their own."""
@@ -126,12 +126,19 @@ def task(batches: Iterator[pa.RecordBatch], directory: str, schema: bytes) -> It
     import pyarrow as pa
 
     wanted = pa.ipc.read_schema(pa.py_buffer(schema))
-    exact = (cast(batch, wanted) for batch in batches if batch.num_rows)
-    held: list[pa.RecordBatch] = []
     octets = 0
+
+    def counted() -> Iterator[pa.RecordBatch]:
+        nonlocal octets
+        for batch in batches:
+            if batch.num_rows:
+                octets += batch.nbytes
+                yield cast(batch, wanted)
+
+    exact = counted()
+    held: list[pa.RecordBatch] = []
     for batch in exact:
         held.append(batch)
-        octets += batch.nbytes
         if octets > INLINE_BYTES:
             break
     if not held:
@@ -152,10 +159,11 @@ def task(batches: Iterator[pa.RecordBatch], directory: str, schema: bytes) -> It
             pa.array([file and file.path], pa.string()),
             pa.array([file and file.size], pa.int64()),
             pa.array([rows], pa.int64()),
+            pa.array([octets], pa.int64()),
             pa.array([file and file.stats], pa.string()),
             pa.array([inline], pa.binary()),
         ],
-        names=["query", "path", "size", "rows", "stats", "inline"],
+        names=["query", "path", "size", "rows", "octets", "stats", "inline"],
     )
 
 
