@@ -33,7 +33,7 @@ def arguments() -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--cases", type=names, default=list(CASES), help="which, with commas (all)")
-    parser.add_argument("--rows", type=positive, default=2_000_000, help="in the log (2000000)")
+    parser.add_argument("--rows", type=positive, default=3_000_000, help="in the log (3000000)")
     parser.add_argument("--sizes", type=sizes, default=(500_000, 1_000_000), help="rows a batch (500000,1000000)")
     parser.add_argument("--rounds", type=positive, default=3, help="how often everything is measured (3)")
     parser.add_argument("--puts", type=positive, default=200, help="of the case latency, each round (200)")
@@ -92,7 +92,7 @@ def measure(on: Stage, plan: Plan, cases: list[str], rounds: int, *, warm: bool 
     table = Table(row for name in cases for row in CASES[name].rows(plan))
     if warm:  # compiles what the JVM and Numba run most; the first run of anything is half as fast as the second
         for way in ways:
-            if way.name.startswith(("batch", "parquet", f"stream noop {max(plan.sizes)}")):
+            if way.name.startswith(("batch", "ready", "parquet", f"stream noop {max(plan.sizes)}")):
                 run(on, way, None, table)
     try:
         for number in range(rounds):

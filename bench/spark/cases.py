@@ -27,6 +27,11 @@ CPU = ", CPU"
 NAIVE_GOALS = {"noop": ((1_000_000, 10.0), (0, 6.0)), "table": ((1_000_000, 8.0), (0, 5.0))}
 """Rows of a micro-batch from which on so many times the naive rate is wanted."""
 
+NAIVE_ROWS = 1_000_000
+"""Enough for the naive code: its time runs from the first sample on, and it gets no faster with more of them."""
+
+BESIDE = {"noop": "noop", "table": "parquet"}
+
 LIVE_SIZES = (64, 1024)
 LIVE_PUBLISHERS = ("batch", "zenoh")
 SHARE_OF_SINK = 2  # a half of the rows will do
@@ -72,10 +77,14 @@ class Case:
 # -- streams -----------------------------------------------------------------------------------------------------------
 
 
-def source(on: Stage, size: int, format: str = "zenoh") -> Any:
+def options(on: Stage, size: int) -> dict[str, Any]:
     """The whole log, in micro-batches of so many positions."""
-    reader = on.spark.readStream.format(format).option("connect", on.locator).option("startingOffsets", "earliest")
-    return reader.option("maxOffsetsPerTrigger", size).option("sourceId", on.place().name).load(FLEET)
+    start = {"connect": on.locator, "startingOffsets": "earliest"}
+    return {**start, "maxOffsetsPerTrigger": size, "sourceId": on.place().name}
+
+
+def source(on: Stage, size: int, format: str = "zenoh") -> Any:
+    return on.spark.readStream.format(format).options(**options(on, size)).load(FLEET)
 
 
 def to_noop(frame: Any, place: Path) -> Any:
@@ -89,15 +98,24 @@ def to_table(frame: Any, place: Path) -> Any:
     return delta.write(frame, place / "table", checkpoint=place / "checkpoint", trigger={"availableNow": True})
 
 
+def landed(on: Stage, size: int, place: Path) -> Any:
+    import elea.spark
+
+    here: dict[str, Any] = {"checkpoint": place / "checkpoint", "trigger": {"availableNow": True}}
+    return elea.spark.ingest(on.spark, FLEET, place / "table", options=options(on, size), **here)
+
+
 def timed(on: Stage, name: str, start: Callable[[Path], Any], rows: int) -> Figures:
     """Rows a second from the start of a query to its end, and by its own count of micro-batches alone; CPU of a row."""
+    import elea.spark
+
     with on.table() as place:
         begin, used = time.perf_counter(), cpu.seconds()
         query = start(place)
         query.awaitTermination()
         took, used = time.perf_counter() - begin, cpu.seconds() - used
         reports = query.recentProgress
-        done = sum(report["numInputRows"] for report in reports)
+        done = sum(figures.rows for figures in elea.spark.progress(query).figures)
         if done != rows:
             raise RuntimeError(f"{name}: {done} rows came, not {rows}")
         if (place / "table").exists():
@@ -118,12 +136,14 @@ def naive_noop(on: Stage, size: int) -> Figures:
     def write(frame: Any) -> None:
         frame.write.format("noop").mode("overwrite").save()
 
-    return naive_figures(f"naive noop {size}", naive(on.spark, on.rows, size, write))
+    return naive_figures(f"naive noop {size}", naive(on.spark, min(on.rows, NAIVE_ROWS), size, write))
 
 
 def naive_table(on: Stage, size: int) -> Figures:
     with on.table() as place:
-        found = naive(on.spark, on.rows, size, lambda frame: frame.write.mode("append").parquet(str(place)))
+        found = naive(
+            on.spark, min(on.rows, NAIVE_ROWS), size, lambda frame: frame.write.mode("append").parquet(str(place))
+        )
     return naive_figures(f"naive table {size}", found)
 
 
@@ -140,23 +160,30 @@ def stream_table(on: Stage, size: int) -> Figures:
     return timed(on, f"stream table {size}", lambda place: to_table(source(on, size), place), on.rows)
 
 
+def stream_ingest(on: Stage, size: int) -> Figures:
+    return timed(on, f"stream ingest {size}", lambda place: landed(on, size, place), on.rows)
+
+
 def stream_ways(plan: Plan) -> Iterator[Way]:
     for size in plan.sizes:
         yield Way(f"stream noop {size}", partial(stream_noop, size=size))
         yield Way(f"naive noop {size}", partial(naive_noop, size=size))
         yield Way(f"stream table {size}", partial(stream_table, size=size))
         yield Way(f"naive table {size}", partial(naive_table, size=size))
+        yield Way(f"stream ingest {size}", partial(stream_ingest, size=size))
 
 
 def stream_rows(plan: Plan) -> Iterator[Row]:
     for size in plan.sizes:
-        for target, beside in (("noop", "createDataFrame → noop"), ("table", "createDataFrame → parquet")):
-            goal = next(Goal(at_least=ratio) for least, ratio in NAIVE_GOALS[target] if size >= least)
-            name = f"stream → {'Delta ' if target == 'table' else ''}{target}, {short(size)} rows a batch"
-            yield Row(name, f"stream {target} {size}", beside, f"naive {target} {size}", goal)
-            yield Row(
-                f"{name}, without the start", f"stream {target} {size}, batches", beside, f"naive {target} {size}"
-            )
+        for ours, theirs, what in (
+            ("noop", "noop", "stream → noop"),
+            ("table", "table", "stream → Delta table"),
+            ("ingest", "table", "ingest → Delta table"),
+        ):
+            goal = next(Goal(at_least=ratio) for least, ratio in NAIVE_GOALS[theirs] if size >= least)
+            name, beside = f"{what}, {short(size)} rows a batch", f"createDataFrame → {BESIDE[theirs]}"
+            yield Row(name, f"stream {ours} {size}", beside, f"naive {theirs} {size}", goal)
+            yield Row(f"{name}, without the start", f"stream {ours} {size}, batches", beside, f"naive {theirs} {size}")
 
 
 # -- tuples, batches, sink ---------------------------------------------------------------------------------------------
@@ -192,11 +219,20 @@ def batch_ways(plan: Plan) -> Iterator[Way]:
         return on.spark.read.format("zenoh").option("connect", on.locator).load(FLEET)
 
     yield Way("batch", lambda on: timed_noop(on, "batch", log(on)))
+
+    def ready(on: Stage) -> Figures:
+        from bench.spark.ready import ReadySource
+
+        on.spark.dataSource.register(ReadySource)
+        return timed_noop(on, "ready", on.spark.read.format("ready").option("rows", on.rows).load())
+
+    yield Way("ready", ready)
     yield Way("parquet", lambda on: timed_noop(on, "parquet", on.spark.read.parquet(on.parquet())))
 
 
 def batch_rows(plan: Plan) -> Iterator[Row]:
     yield Row("batch → noop", "batch", "spark.read.parquet → noop", "parquet", Goal(at_least=0.8))
+    yield Row("batch → noop", "batch", "a Python source with one batch, again and again", "ready")
 
 
 def sink_ways(plan: Plan) -> Iterator[Way]:

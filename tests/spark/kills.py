@@ -4,9 +4,10 @@
     python -m tests.spark.kills --master 'local-cluster[2,1,1024]' --executor 2 --driver 1
     python -m tests.spark.kills --targets spool-delta spool-sink --driver 5 --points 2
 
-A feeder stores numbers, acknowledged. A driver in a process group of its own runs two queries at once: numbers into a
-Delta table, and back into the broker. Kills are SIGKILL: of the driver's group in mid stream, and at a point where
-every query has committed a batch of which Spark does not know yet; of a Python worker; of an executor; of the broker.
+A feeder stores numbers, acknowledged. A driver in a process group of its own runs several queries at once: numbers
+into a Delta table, by `delta.write` and (`landing`) by `ingest`, and back into the broker. Kills are SIGKILL: of the
+driver's group in mid stream, and at a point where every query has committed a batch of which Spark does not know yet;
+of a Python worker; of an executor; of the broker.
 In the end table and log must have every number once. With --control the first query writes its batches without any
 protection as well (append, plain puts), and there must be numbers twice: the test can see them. Targets that begin with
 `spool` read a plain router of eclipse-zenoh through a spool instead: what counts there are the positions of the spool,
@@ -37,7 +38,8 @@ from tests.spark.trouble import PATIENCE, ROOT, Driver, Trouble
 
 __all__ = ["CONTROLS", "SPOOLED", "TARGETS", "Outcome", "run"]
 
-TARGETS = ("delta", "sink")
+LANDING = "landing"
+TARGETS = ("delta", LANDING, "sink")
 CONTROLS = ("naive-delta", "naive-sink")
 SPOOLED = ("spool-delta", "spool-sink")
 LATE = "Python worker failed to connect back"
@@ -109,7 +111,14 @@ def _start(
     if is_spooled:
         source = source.option("ingest", "spool").option("spoolDir", str(place / f"spool-of-{target}"))
     numbers = source.option("connect", router if is_spooled else broker).load("in/**")
-    if target.endswith("delta"):
+    if target == LANDING:
+        from elea.spark.landing import landing
+
+        options = {"connect": broker, "startingOffsets": "earliest", "includeMetadata": True}
+        options["maxOffsetsPerTrigger"] = rows * 50 if drain else rows
+        files, append = landing(spark, "in/**", place / target, options=options, name="kills", compact_every=7)
+        writer = files.writeStream.foreachBatch(lambda frame, batch: (append(frame, batch), park(target)))
+    elif target.endswith("delta"):
         frame = numbers.selectExpr("cast(cast(payload AS string) AS bigint) AS n", "key", "timestamp", "offset")
         writer = frame.writeStream.foreachBatch(_appending(place, target, broker if is_controlled else None))
     else:
@@ -218,6 +227,11 @@ def _found(place: Path, locator: str, target: str) -> tuple[list[int], list[int]
 
         table = DeltaTable(place / target).to_pyarrow_table(columns=["n", "offset"])
         return table.column("n").to_pylist(), table.column("offset").to_pylist()
+    if target == LANDING:
+        from deltalake import DeltaTable
+
+        table = DeltaTable(place / target).to_pyarrow_table(columns=["payload", "offset"])
+        return [int(text) for text in table.column("payload").to_pylist()], table.column("offset").to_pylist()
     with elea.open(config("client", "connect", locator)) as session:
         table = session.read(f"{target}/**", timeout=PATIENCE).read_all()
         numbers, positions = (table.column(name).to_pylist() for name in ("payload", "attachment"))

@@ -2,6 +2,7 @@
 
 A range comes in answers of about `CHUNK_BYTES`; the next one is asked for when one has come, so that at most two are in
 memory, however slow the reader is. The octets are copied once, from messages into one buffer; the batches lie in it.
+A store on this machine sends no blocks that lie in files which we may read, it tells where (`elea.store.inplace`).
 """
 
 from __future__ import annotations
@@ -55,6 +56,8 @@ class Reading:
         kind: SampleKind | None = None,
     ) -> None:
         arrow()
+        from elea.store.inplace import Places, machine
+
         for name, value in (("start", start), ("end", end), ("limit", limit)):
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
                 raise ValueError(f"{name} is a whole number from 0, not {value!r}")
@@ -81,6 +84,8 @@ class Reading:
         self._target = QueryTarget.BEST_MATCHING if log is None else QueryTarget.ALL
         self._payload = None if keys is None else json.dumps({"keys": [str(KeyExpr(one)) for one in keys]}).encode()
         self._batches: deque[pa.RecordBatch] = deque()
+        self._machine = machine()
+        self._places: Places | None = None if self._machine is None else Places()
         self.log: str | None = None
         """The log that is read, known from the first batch on."""
         self.epoch: str | None = None
@@ -135,7 +140,11 @@ class Reading:
         self._call = None
         call.renew()
         answer = call.finish()
-        batches = self._decoded(call)
+        batches = self._decoded(call, answer.get("places"))
+        if batches is None:  # whatever it is, the store knows better: it sends the octets, or says what is wrong
+            self._places = None
+            self._call = self._ask()
+            return self.fetch()
         self._note(answer, sum(batch.num_rows for batch in batches))
         self._batches.extend(batches)
         return True
@@ -148,6 +157,8 @@ class Reading:
 
     def _ask(self) -> Call:
         parameters = list(self._fixed)
+        if self._places is not None:
+            parameters.append(f"machine={self._machine}")
         for name, value in (("from", self._from), ("to", self._to), ("limit", self._limit)):
             if value is not None:
                 parameters.append(f"{name}={value}")
@@ -157,8 +168,8 @@ class Reading:
         call.begin()
         return call
 
-    def _decoded(self, call: Call) -> list[pa.RecordBatch]:
-        """The batches of an answer, out of its pieces."""
+    def _decoded(self, call: Call, told: Sequence[Sequence[Any]] | None) -> list[pa.RecordBatch] | None:
+        """The batches of an answer, out of its pieces and of the files it names; None if those cannot be read here."""
         if call.finals > 1:
             raise StoreError(f"several logs keep keys of {self._key_expr}; read each by its own key expression")
         pa = arrow()
@@ -169,9 +180,15 @@ class Reading:
         try:
             with pa.ipc.open_stream(pa.py_buffer(data)) as stream:
                 self.schema = stream.schema
-                return [batch for batch in stream if batch.num_rows]
+                batches = list(stream)
         except pa.ArrowException as error:
             raise StoreError(f"a store has answered with a broken Arrow stream: {error}") from error
+        if told and self._places is not None:
+            found = self._places.among(batches, told)
+            if found is None:
+                return None
+            batches = found
+        return [batch for batch in batches if batch.num_rows]
 
     def _note(self, answer: dict[str, Any], rows: int) -> None:
         """Find out where the answer leaves us, and ask for what follows."""

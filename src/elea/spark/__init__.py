@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from elea.spark import delta
+    from elea.spark.landing import ingest
     from elea.spark.progress import progress
     from elea.spark.starting import session
 
-__all__ = ["delta", "progress", "session"]
+__all__ = ["delta", "ingest", "progress", "session"]
 
-_FUNCTIONS = {"session": "elea.spark.starting", "progress": "elea.spark.progress"}
+_FUNCTIONS = {"ingest": "elea.spark.landing", "session": "elea.spark.starting", "progress": "elea.spark.progress"}
 _MODULES = {"delta": "elea.spark.delta"}
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from elea.model.errors import ConfigError
-from elea.spark.fetching import LogPartition, fetch
+from elea.spark.fetching import LogPartition, fetch, sliced
 from elea.spark.logs import Logs
 from elea.spark.offsets import EARLIEST, LATEST, Head, Offset, Place, parse_text
 from elea.spark.options import PARALLELISM, ReadOptions
@@ -114,7 +114,7 @@ class ZenohBatchReader(DataSourceReader):
 
             yield from ask(partition.selector, self._options, rows)
         elif isinstance(partition, LogPartition):
-            yield from fetch(partition, self._options, rows, strict=self._options.fail_on_data_loss)
+            yield from sliced(fetch(partition, self._options, rows, strict=self._options.fail_on_data_loss))
         # Else it is Spark's stand-in for an empty list of partitions.
 
 

@@ -19,7 +19,6 @@ import json
 import logging
 import time
 import uuid
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -29,6 +28,8 @@ from urllib.parse import unquote, urlsplit
 
 from elea.model.errors import ConfigError, TableConflict
 from elea.spark.deltafiles import RESULT, File, task, write_file
+from elea.spark.mapping import ArrowMap
+from elea.spark.schema import nullable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
-__all__ = ["Counts", "DeltaWriter", "write", "writer"]
+__all__ = ["Counts", "DeltaWriter", "start", "write", "writer"]
 
 COMPACT_EVERY: Final = 300
 """Batches between two compactions: opening a table of 900 small commits takes four times as long as of 100."""
@@ -81,6 +82,7 @@ class DeltaWriter:
         self._adopt = adopt
         self._compact_every = compact_every
         self._log_retention = log_retention
+        self._map = ArrowMap()
 
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
         """Append a batch, unless it is in the table.
@@ -89,19 +91,13 @@ class DeltaWriter:
             ConfigError: the rows do not fit the table, or another query has written it under this name.
             TableConflict: another driver has committed this batch in the meantime.
         """
-        schema = schema_of(rows)
+        schema = self._schema(rows)
         table = self._table(schema)
         query = self._query_id or query_of(rows) or noted(self._checkpoint)
         if query is not None and self._is_done(table, query, batch_id):
-            # Computed all the same: Spark refuses to go on if the state of an aggregation is not, and learns from it
-            # how far time has come.
-            rows.write.format("noop").mode("overwrite").save()
+            self._pass_over(rows)
             return
-        run = partial(task, directory=self.path, schema=schema.serialize().to_pybytes())
-        with warnings.catch_warnings():
-            # Spark asks for pandas where it needs only Arrow, and complains of its version.
-            warnings.simplefilter("ignore", FutureWarning)
-            found = rows.mapInArrow(run, RESULT).collect()
+        found = self._written(rows, schema)
         if not found:
             return
         if query is None:  # tasks may know it
@@ -121,6 +117,23 @@ class DeltaWriter:
         self.counts.files += len(files)
         if self._compact_every and batch_id and batch_id % self._compact_every == 0:
             self.compact()
+
+    def _schema(self, rows: DataFrame) -> pa.Schema:
+        """The columns of the table."""
+        return schema_of(rows)
+
+    def _written(self, rows: DataFrame, schema: pa.Schema) -> list[Any]:
+        """Write the rows of a batch to files; what came of it (`deltafiles.RESULT`)."""
+        found = self._map(rows, partial(task, directory=self.path, schema=schema.serialize().to_pybytes()), RESULT)
+        self._map.note(sum(one.rows for one in found), sum(one.octets for one in found))
+        return found
+
+    def _pass_over(self, rows: DataFrame) -> None:
+        """What to do with a batch that the table has: it is computed all the same.
+
+        Spark refuses to go on if the state of an aggregation is not, and learns from it how far time has come.
+        """
+        rows.write.format("noop").mode("overwrite").save()
 
     def compact(self) -> None:
         """Make few large files of many small ones. What was read before stays readable."""
@@ -220,8 +233,15 @@ def write(
         options: as of `writer`.
     """
     made = writer(path, checkpoint=checkpoint, **options)
+    return start(rows, made, checkpoint, trigger, named="name" in options)
+
+
+def start(
+    rows: DataFrame, made: DeltaWriter, checkpoint: str | Path, trigger: dict[str, Any] | None, *, named: bool
+) -> StreamingQuery:
+    """Start the query of a writer."""
     stream = rows.writeStream.foreachBatch(made).option("checkpointLocation", str(checkpoint))
-    stream = stream.queryName(made.name) if options.get("name") else stream
+    stream = stream.queryName(made.name) if named else stream
     return (stream if trigger is None else stream.trigger(**trigger)).start()
 
 
@@ -241,11 +261,9 @@ def local_path(path: str | Path) -> str:
 
 def schema_of(rows: DataFrame) -> pa.Schema:
     """The columns as the table has them: times in UTC, and everything may be null."""
-    import pyarrow as pa
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    schema = to_arrow_schema(rows.schema, timezone="UTC")
-    return pa.schema([field.with_nullable(True) for field in schema])
+    return nullable(to_arrow_schema(rows.schema, timezone="UTC"))
 
 
 def check_schema(path: str, table: DeltaTable, schema: pa.Schema) -> None:

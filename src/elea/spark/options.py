@@ -170,6 +170,12 @@ class ReadOptions(Access):
     poll_timeout_ms: int = _option(whole(0), 100)
     include_metadata: bool = _option(truth, False)
     pushdown: bool = _option(truth, False)
+    landing: str | None = _option()
+    """The directory of a table: tasks write the rows there, and the rows of the stream are the files. What
+    `elea.spark.ingest` is made of."""
+
+    landing_schema: str | None = _option()
+    """The columns of the files, as Spark's JSON."""
 
     def check(self) -> None:
         super().check()
@@ -198,6 +204,8 @@ class ReadOptions(Access):
 
     def check_batch(self) -> None:
         """Look at what a batch cannot do."""
+        if self.landing is not None:
+            raise ConfigError("option landing", "it is for spark.readStream", "use elea.spark.ingest")
         if self.ingest == SPOOL:
             raise ConfigError("option ingest", "a spool is for spark.readStream", "use mode=query for current values")
 

@@ -28,6 +28,9 @@ __all__ = ["Figures", "Progress", "figures_of", "lag_of", "main", "progress"]
 
 Report = Mapping[str, Any]
 
+LANDED: Final = "landed"
+"""The observed metric that has the rows of a batch whose rows for Spark are files (`elea.spark.ingest`)."""
+
 LOSSES: Final = ("lost", "corrupt", "skipped", "dropped")
 """Observed metrics whose names have one of these in them count samples that did not make it."""
 
@@ -78,12 +81,16 @@ def figures_of(report: Report) -> Figures:
         for reason, count in _lost_of(source.get("endOffset")).items():
             losses[reason] = losses.get(reason, 0) + count
     duration = report.get("durationMs") or {}
+    given = int(report.get("numInputRows") or 0)
+    landed = dict(_items((report.get("observedMetrics") or {}).get(LANDED)))
+    rows = int(landed["rows"] or 0) if "rows" in landed else given
+    share = rows / given if given else 1.0
     return Figures(
         batch=int(report.get("batchId", -1)),
         at=str(report.get("timestamp", "")),
-        rows=int(report.get("numInputRows") or 0),
-        in_per_second=_number(report.get("inputRowsPerSecond")),
-        done_per_second=_number(report.get("processedRowsPerSecond")),
+        rows=rows,
+        in_per_second=_number(report.get("inputRowsPerSecond")) * share,
+        done_per_second=_number(report.get("processedRowsPerSecond")) * share,
         lag=sum(known) if known else None,
         batch_ms=int(duration.get("triggerExecution") or report.get("batchDuration") or 0),
         state_rows=sum(int(one.get("numRowsTotal") or 0) for one in report.get("stateOperators") or []),

@@ -6,6 +6,7 @@ on whole Arrow columns; no row becomes a Python object. Only `rows_of` and what 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from elea.spark.options import ReadOptions
 
-__all__ = ["COLUMNS", "METADATA", "Rows", "checked", "ddl_of"]
+__all__ = ["COLUMNS", "METADATA", "Rows", "checked", "ddl_of", "landed", "nullable"]
 
 COLUMNS: Final = {
     "key": "string",
@@ -105,6 +106,30 @@ def checked(schema: StructType, options: ReadOptions) -> None:
         if column.dataType.simpleString() != known:
             hint = f"write it as {column.name} {known}, and cast it afterwards"
             raise ConfigError(path, f"it is of type {known}, not {column.dataType.simpleString()}", hint)
+
+
+def landed(options: ReadOptions) -> StructType:
+    """The columns of the files of `landing`.
+
+    Raises:
+        ConfigError: they are not given, or not ours.
+    """
+    from pyspark.sql.types import StructType
+
+    try:
+        schema = StructType.fromJson(json.loads(options.landing_schema or ""))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        hint = "use elea.spark.ingest"
+        raise ConfigError("option landingSchema", f"it is the JSON of a schema: {error}", hint) from error
+    checked(schema, options)
+    return schema
+
+
+def nullable(schema: pa.Schema) -> pa.Schema:
+    """The same columns; everything may be null, as tables have it."""
+    import pyarrow as pa
+
+    return pa.schema([field.with_nullable(True) for field in schema])
 
 
 class Rows:

@@ -31,10 +31,12 @@ class ZenohDataSource(DataSource):
         return "zenoh"
 
     def schema(self) -> str:
+        from elea.spark.deltafiles import RESULT
         from elea.spark.options import ReadOptions
         from elea.spark.schema import ddl_of
 
-        return ddl_of(ReadOptions.parse(self.options))
+        options = ReadOptions.parse(self.options)
+        return ddl_of(options) if options.landing is None else RESULT
 
     def reader(self, schema: StructType) -> DataSourceReader:
         from elea.spark.batch import ZenohBatchReader, ZenohPushdownReader
@@ -55,7 +57,8 @@ class ZenohDataSource(DataSource):
         from elea.spark.schema import checked
 
         options = ReadOptions.parse(self.options)
-        checked(schema, options)
+        if options.landing is None:
+            checked(schema, options)
         return options
 
     def writer(self, schema: StructType, overwrite: bool) -> Any:

@@ -23,12 +23,13 @@ from pyspark.sql.streaming.datasource import (
 
 from elea.spark.batch import ranges_of, rows_maker, start_of
 from elea.spark.connecting import close_all, session_of
-from elea.spark.fetching import LogPartition, fetch
+from elea.spark.fetching import LogPartition, fetch, sliced
 from elea.spark.logs import Logs
 from elea.spark.losses import Losses
 from elea.spark.offsets import LATEST, Head, Offset, Place, form_of, parse
 from elea.spark.options import SPOOL, ReadOptions
 from elea.spark.planning import Piece, Reached, admit, damaged_between, reach
+from elea.spark.schema import Rows, landed, nullable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -236,7 +237,15 @@ class ZenohStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._losses.key
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        rows = rows_maker(self._schema, self._options)
+        options = self._options
+        if options.landing is None:
+            return sliced(self._rows(partition, rows_maker(self._schema, options)))
+        from elea.spark.deltafiles import task
+
+        rows = rows_maker(landed(options), options)
+        return task(self._rows(partition, rows), options.landing, nullable(rows.schema).serialize().to_pybytes())
+
+    def _rows(self, partition: InputPartition, rows: Rows) -> Iterator[pa.RecordBatch]:
         if isinstance(partition, LogPartition):
             yield from fetch(partition, self._options, rows, strict=self._options.fail_on_data_loss)
             return

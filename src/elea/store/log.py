@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -54,18 +54,21 @@ from elea.store.columns import (
 from elea.store.disk import DiskShelf, Sync
 from elea.store.files import Files
 from elea.store.index import Index, note_batch
+from elea.store.inplace import Place, place_of
 from elea.store.latest import Latest, is_deleted, position_of
 from elea.store.memory import MemoryShelf
 from elea.store.reading import Keys, Range, Reader
 from elea.store.record import Receipt, Record, Stored
 from elea.store.retention import Retention, Trimmed, first_to_keep, held_back
-from elea.store.shelf import Shelf, State, View
+from elea.store.shelf import Part, Run, Shelf, State, View
 from elea.store.sources import runs_of
 from elea.store.stripping import StrippedShelf
 
 __all__ = ["Log", "memory_log", "open_log"]
 
 END_OF_STREAM: Final = b"\xff\xff\xff\xff\0\0\0\0"
+
+_T = TypeVar("_T")
 
 _KEYS_AT_ONCE: Final = 4096
 _ONCE: Final = Record._fields.index("once")
@@ -376,19 +379,22 @@ class Log:
         asked = self._resolve(wanted)
         yield SCHEMA.serialize().to_pybytes()
         if asked.is_plain:
-            for message, _ in self._messages(asked):
+            for message, _ in self._messages(asked, _message):
                 yield message
         else:
             for batch in self._read(asked, join=True):
                 yield batch.serialize().to_pybytes()
         yield END_OF_STREAM
 
-    def read_messages(self, wanted: Range | None = None) -> Iterator[tuple[bytes, int]]:
+    def read_messages(
+        self, wanted: Range | None = None, *, in_place: bool = False
+    ) -> Iterator[tuple[bytes | Place, int]]:
         """The batches of a range of positions as messages of an Arrow IPC stream, each with the position behind it.
 
-        Whole blocks go out as they lie on disk, so the range must be plain (`Range.is_plain`).
+        Whole blocks go out as they lie on disk, so the range must be plain (`Range.is_plain`); `in_place`, only where
+        they lie is told.
         """
-        return self._messages(self._resolve(wanted))
+        return self._messages(self._resolve(wanted), _place if in_place else _message)
 
     def as_of(
         self, keys: str | Pattern | None = None, *, time_ns: int | None = None, position: int | None = None,
@@ -447,8 +453,8 @@ class Log:
         order = pc.sort_indices(table, sort_keys=[(name, direction) for name in names])
         return self._reader.fetch(table.column("position").take(order[: wanted.limit]).to_pylist(), view)
 
-    def _messages(self, wanted: Range) -> Iterator[tuple[bytes, int]]:
-        """Large blocks as they lie on disk; the ends of the range and small blocks read and joined."""
+    def _messages(self, wanted: Range, form: Callable[[Part, Run], _T]) -> Iterator[tuple[bytes | _T, int]]:
+        """Large blocks in a form of their own; the ends of the range and small blocks read and joined."""
         start, end = wanted.start or 0, wanted.end or 0
         view = self.shelf.view
         since, rows, octets = start, 0, 0
@@ -461,7 +467,7 @@ class Log:
                 since, rows, octets = facts.first, 0, 0
             if whole:
                 try:
-                    yield part.message(block), facts.last + 1
+                    yield form(part, block), facts.last + 1
                 except StoreCorrupt as error:
                     self.shelf.note_damage(error)
                     if not wanted.skip_damaged:
@@ -631,6 +637,14 @@ def open_log(
     options = {"sync": sync, "read_only": read_only, "create": create, "segment_bytes": segment_bytes, "files": files}
     shelf: Shelf = DiskShelf(Path(path), random=random, **options)  # type: ignore[arg-type]
     return Log(StrippedShelf(shelf, strip_prefix) if strip_prefix else shelf)
+
+
+def _message(part: Part, block: Run) -> bytes:
+    return part.message(block)
+
+
+def _place(part: Part, block: Run) -> bytes | Place:
+    return place_of(part, block) or part.message(block)
 
 
 def memory_log(*, random: Callable[[int], bytes] = secrets.token_bytes) -> Log:

@@ -560,7 +560,8 @@ def test_a_slow_reader_has_one_answer_ahead(ends: tuple[elea.Session, elea.Sessi
         time.sleep(0.01)
     time.sleep(0.3)  # nothing more is to come
 
-    assert [parameters.split(";")[1:] for _, parameters in store.asked] == [
+    asked = [parameters.split(";")[1:] for _, parameters in store.asked]
+    assert [[one for one in names if one.startswith(("from", "to"))] for names in asked] == [
         [],
         ["from=2", "to=1000000"],
         ["from=4", "to=1000000"],

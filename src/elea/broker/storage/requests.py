@@ -112,16 +112,19 @@ def answer_read(asking: Asking, storage: Storage, now_ns: int) -> None:
     following = max(end, min(start, log.end))
     budget = None if wanted.by_time else asking.number("bytes")
     more = False
+    places: list[list[object]] = []
     if wanted.limit is None and rows is None and budget is None:
         for piece in log.read_ipc(wanted):
             _send(asking, piece)
     elif wanted.is_plain and rows is None and budget is not None:
-        following, more = _send_messages(asking, storage, wanted, budget, following)
+        following, more, places = _send_messages(asking, storage, wanted, budget, following)
     else:
         following, more = _send_batches(asking, storage, wanted, rows, budget, following)
     facts = {"log": storage.name, "epoch": log.epoch, "first": log.first, "next": following, "end": log.end}
     if budget is not None:
         facts["more"] = more
+    if places:
+        facts["places"] = places
     asking.reply_json(facts)
 
 
@@ -178,22 +181,35 @@ def answer_measure(asking: Asking, storage: Storage, wanted: Range) -> None:
     asking.reply_json({"log": storage.name, "epoch": log.epoch, "first": log.first, "next": following, "end": log.end})
 
 
-def _send_messages(asking: Asking, storage: Storage, wanted: Range, budget: int, following: int) -> tuple[int, bool]:
-    """All samples of a range, blocks as they lie on disk; returns as `_send_batches`."""
+def _send_messages(
+    asking: Asking, storage: Storage, wanted: Range, budget: int, following: int
+) -> tuple[int, bool, list[list[object]]]:
+    """All samples of a range, blocks as they lie on disk; returns as `_send_batches`.
+
+    To a reader on this machine whole blocks are not sent: told is where they lie, each behind how many that were sent.
+    """
     from elea.store import SCHEMA
+    from elea.store.inplace import Place, machine
     from elea.store.log import END_OF_STREAM
 
+    asker = asking.parameters.get("machine")
     _send(asking, SCHEMA.serialize().to_pybytes())
-    octets, reached, more = 0, following, False
-    for message, behind in storage.log.read_messages(wanted):
+    octets, sent, reached, more = 0, 0, following, False
+    places: list[list[object]] = []
+    for message, behind in storage.log.read_messages(wanted, in_place=asker is not None and asker == machine()):
         if octets >= budget:
             more = True
             break
-        _send(asking, message)
-        octets += len(message)
+        if isinstance(message, Place):
+            places.append([sent, *message])
+            octets += message.size
+        else:
+            _send(asking, message)
+            sent += 1
+            octets += len(message)
         reached = behind
     _send(asking, END_OF_STREAM)
-    return (reached if more else following), more
+    return (reached if more else following), more, places
 
 
 def _send_batches(

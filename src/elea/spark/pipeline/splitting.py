@@ -136,6 +136,7 @@ class _Sorter:
 
         rows = cast(batch, self._schema)
         self.counts["in"] += rows.num_rows
+        self.counts["octets"] += batch.nbytes
         if not self._plan.rules:
             self._keep(GOOD, rows)
             return

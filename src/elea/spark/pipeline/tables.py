@@ -8,7 +8,6 @@ adds to neither twice. Counts of broken rules stand in the history of the table,
 from __future__ import annotations
 
 import json
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from elea.model.errors import ConfigError, ExpectationFailed
 from elea.spark.delta import query_of, schema_of
+from elea.spark.mapping import ArrowMap
 from elea.spark.pipeline.spec import Table
 from elea.spark.pipeline.splitting import (
     BROKEN,
@@ -102,6 +102,7 @@ class TableWriter:
         self.error: Exception | None = None
         """What ended it; Spark tells it with a page of its own."""
         self.after = after
+        self._map = ArrowMap()
 
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
         """Write a batch; see `write`."""
@@ -168,10 +169,7 @@ class TableWriter:
             # What is not true is broken, unknown (null) as well.
             bits = [f"CASE WHEN ({one.check}) THEN 0L ELSE {1 << at}L END" for at, one in enumerate(self.table.expect)]
             checked = rows.selectExpr("*", f"{' + '.join(bits)} AS `{MASK}`")
-        with warnings.catch_warnings():
-            # Spark asks for pandas where it needs only Arrow, and complains of its version.
-            warnings.simplefilter("ignore", FutureWarning)
-            found = checked.mapInArrow(partial(task, plan=plan), RESULT).collect()
+        found = self._map(checked, partial(task, plan=plan), RESULT)
         told: dict[str, Any] = {"counts": Counter(), "rules": Counter(), "example": ""}
         written: list[Written] = []
         for one in found:
@@ -184,6 +182,7 @@ class TableWriter:
                 partition = json.loads(one.partition)
                 inline = None if one.inline is None else bytes(one.inline)
                 written.append(Written(one.target, one.path, one.size, one.rows, one.stats, partition, inline))
+        self._map.note(told["counts"]["in"], told["counts"]["octets"])
         return list(_merged(written, missing)), told
 
     def _failure(self, told: dict[str, Any]) -> ExpectationFailed:

@@ -1,0 +1,123 @@
+"""Blocks read where they lie, by a process on the machine of the broker: the broker tells where, and sends no octets.
+
+Whoever cannot do it, because the file is not theirs to read, has been removed since, or is not what was said, asks the
+broker for the octets instead; damage is then found, noted and told by the broker as ever.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import stat
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+
+from elea.model.errors import StoreError
+from elea.store.columns import SCHEMA
+from elea.store.files import Handle
+from elea.store.frames import BLOCK, BadFrame, Block, check_body, read_head
+from elea.store.segment import Segment, read_header
+from elea.store.shelf import Run
+
+__all__ = ["Place", "Places", "machine", "place_of"]
+
+_log: Final = logging.getLogger("elea.store")
+
+_BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
+
+
+class NotInPlace(Exception):
+    """A block cannot be read here; never leaves this module."""
+
+
+class Place(NamedTuple):
+    """Where a block lies."""
+
+    path: str
+    device: int
+    inode: int
+    offset: int
+    size: int
+
+
+@cache
+def machine() -> str | None:
+    """What processes that see the same files have in common: the start of their kernel; None if it does not tell."""
+    try:
+        return hashlib.sha256(_BOOT.read_bytes()).hexdigest()[:16]
+    except OSError:
+        return None
+
+
+def place_of(part: object, block: Run) -> Place | None:
+    """Where a block of a log lies; None if it is in no file that is there."""
+    if not isinstance(part, Segment) or not isinstance(block, Block):
+        return None
+    try:
+        found = part.path.stat()
+    except FileNotFoundError:
+        return None
+    return Place(str(part.path.absolute()), found.st_dev, found.st_ino, block.offset, block.size)
+
+
+class Places:
+    """Reads blocks in the order in which they are named; one file is open at a time."""
+
+    def __init__(self) -> None:
+        self._file: tuple[str, int, int] | None = None
+        self._handle: Handle | None = None
+        self._salt = 0
+
+    def among(self, sent: list[pa.RecordBatch], told: Sequence[Sequence[Any]]) -> list[pa.RecordBatch] | None:
+        """All batches of an answer in their order; None if a block cannot be read here.
+
+        Args:
+            sent: those that came as octets.
+            told: for each of the others, how many of those come before it, and where it lies.
+        """
+        found: list[pa.RecordBatch] = []
+        at = 0
+        try:
+            for before, *place in told:
+                if not at <= before <= len(sent):
+                    raise NotInPlace(f"a block behind {before} of {len(sent)} others")
+                found += sent[at:before]
+                at = before
+                found.append(self._load(Place(*place)))
+        except (NotInPlace, TypeError, ValueError) as problem:
+            _log.info("blocks are asked for, they cannot be read in place: problem=%s", problem)
+            return None
+        return found + sent[at:]
+
+    def _load(self, place: Place) -> pa.RecordBatch:
+        """The samples of a block, checked as the store checks them.
+
+        Raises:
+            NotInPlace: they cannot be had here.
+        """
+        try:
+            handle = self._opened(place)
+            if not 0 < place.size <= handle.size() - place.offset:
+                raise NotInPlace(f"{place.path} does not have {place.size} octets at {place.offset}")
+            data = handle.read(place.size, place.offset)
+            block = read_head(data, offset=place.offset, magic=BLOCK, salt=self._salt)
+            check_body(memoryview(data)[block.head :], block, self._salt)
+            return pa.ipc.read_record_batch(pa.ipc.read_message(pa.py_buffer(data)), SCHEMA)
+        except (OSError, ValueError, TypeError, OverflowError, StoreError, BadFrame, pa.ArrowException) as error:
+            raise NotInPlace(f"{place.path}: {error}") from error
+
+    def _opened(self, place: Place) -> Handle:
+        if self._handle is None or self._file != place[:3]:
+            self._file = None
+            # A name that leads to a pipe must not keep us waiting.
+            handle = Handle(Path(place.path), os.O_RDONLY | os.O_NONBLOCK, pinned=True)
+            found = os.fstat(handle.fd)
+            if not stat.S_ISREG(found.st_mode) or (found.st_dev, found.st_ino) != (place.device, place.inode):
+                raise NotInPlace(f"{place.path} is another file")
+            self._handle, self._salt, self._file = handle, read_header(handle).salt, place[:3]
+        return self._handle

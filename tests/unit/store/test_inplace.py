@@ -1,0 +1,136 @@
+"""Blocks read where they lie: exactly those that would be sent, and nothing from a file that is not what was said."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from elea.store import Log, Range, memory_log, open_log
+from elea.store.inplace import Place, Places, machine
+from tests.unit.store.samples import sample
+
+ROWS = 3000
+
+
+def filled(log: Log) -> None:
+    """Two large blocks, and small ones before, between and behind."""
+    for first, rows in ((0, 3), (3, ROWS), (3 + ROWS, 2), (5 + ROWS, ROWS), (5 + 2 * ROWS, 1)):
+        log.append([sample(number) for number in range(first, first + rows)])
+
+
+def answer(log: Log, wanted: Range | None = None) -> tuple[list[pa.RecordBatch], list[list[Any]]]:
+    """What is sent, and what is told."""
+    sent: list[pa.RecordBatch] = []
+    told: list[list[Any]] = []
+    for message, _ in log.read_messages(wanted, in_place=True):
+        if isinstance(message, Place):
+            told.append([len(sent), *message])
+        else:
+            sent.append(pa.ipc.read_record_batch(pa.py_buffer(message), log_schema()))
+    return sent, told
+
+
+def log_schema() -> pa.Schema:
+    from elea.store import SCHEMA
+
+    return SCHEMA
+
+
+@pytest.mark.parametrize(
+    "wanted", [Range(), Range(start=1, end=ROWS), Range(start=2, end=ROWS + 10), Range(start=ROWS)]
+)
+def test_samples_in_place_are_those_of_a_read(tmp_path: Path, wanted: Range) -> None:
+    with open_log(tmp_path / "log") as log:
+        filled(log)
+        sent, told = answer(log, wanted)
+        expected = pa.Table.from_batches(list(log.read_arrow(wanted)))
+
+        batches = Places().among(sent, told)
+
+    assert batches is not None
+    assert pa.Table.from_batches(batches).combine_chunks() == expected.combine_chunks()
+    assert sum(batch.num_rows for batch in sent) < expected.num_rows or not told
+    assert len(told) == {None: 2, 1: 0, 2: 1, ROWS: 1}[wanted.start]
+
+
+def test_log_in_memory_has_no_places() -> None:
+    log = memory_log()
+    filled(log)
+
+    sent, told = answer(log)
+
+    assert told == []
+    assert sum(batch.num_rows for batch in sent) == log.end
+
+
+def test_block_whose_octets_changed_is_not_taken(tmp_path: Path) -> None:
+    with open_log(tmp_path / "log") as log:
+        filled(log)
+        sent, told = answer(log)
+    _, path, _, _, offset, size = told[1]
+    data = bytearray(Path(path).read_bytes())
+    for at in (offset, offset + 100, offset + size // 2, offset + size - 1):
+        with open(path, "r+b") as file:  # the same file, or it would be another
+            file.seek(at)
+            file.write(bytes([data[at] ^ 1]))
+        assert Places().among(sent, told) is None, at
+        with open(path, "r+b") as file:
+            file.seek(at)
+            file.write(bytes([data[at]]))
+    assert Places().among(sent, told) is not None
+
+
+def test_place_that_is_not_as_told_is_not_taken(tmp_path: Path) -> None:
+    with open_log(tmp_path / "log") as log:
+        filled(log)
+        sent, told = answer(log)
+    before, path, device, inode, offset, size = told[0]
+    os.mkfifo(tmp_path / "pipe")
+    pipe = os.stat(tmp_path / "pipe")
+    copy = tmp_path / "copy"
+    copy.write_bytes(Path(path).read_bytes())
+    plain = tmp_path / "plain"
+    plain.write_bytes(bytes(100_000))
+    wrong: list[list[Any]] = [
+        [before, str(tmp_path / "nothing"), device, inode, offset, size],
+        [before, str(copy), device, inode, offset, size],
+        [before, str(tmp_path / "pipe"), pipe.st_dev, pipe.st_ino, offset, size],
+        [before, str(plain), plain.stat().st_dev, plain.stat().st_ino, 0, 1000],
+        [before, path, device, inode, offset, size + (1 << 40)],
+        [before, path, device, inode, offset, 1 << 70],
+        [before, path, device, inode, offset + 8, size],
+        [before, path, device, inode, -1, size],
+        [before, path, device, inode, offset, 0],
+        [before, path, device, inode, str(offset), size],
+        [before, "\0", device, inode, offset, size],
+        [before, None, device, inode, offset, size],
+        [len(sent) + 1, path, device, inode, offset, size],
+        [-1, path, device, inode, offset, size],
+        [before, path],
+        [],
+    ]
+
+    for one in wrong:
+        assert Places().among(sent, [one]) is None, one
+
+
+def test_reader_keeps_one_file_open(tmp_path: Path) -> None:
+    with open_log(tmp_path / "log", segment_bytes=100_000) as log:
+        filled(log)
+        sent, told = answer(log)
+    assert len({path for _, path, *_ in told}) == 2
+    before = len(os.listdir("/proc/self/fd"))
+    places = Places()
+    for _ in range(3):
+        assert places.among(sent, told) is not None
+    assert len(os.listdir("/proc/self/fd")) == before + 1
+    del places
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_machine_has_a_name_that_does_not_change() -> None:
+    assert machine() == machine()
