@@ -117,7 +117,12 @@ def _start(
         options = {"connect": broker, "startingOffsets": "earliest", "includeMetadata": True}
         options["maxOffsetsPerTrigger"] = rows * 50 if drain else rows
         files, append = landing(spark, "in/**", place / target, options=options, name="kills", compact_every=7)
-        writer = files.writeStream.foreachBatch(lambda frame, batch: (append(frame, batch), park(target)))
+
+        def commit(frame: Any, batch: int) -> None:
+            append(frame, batch)
+            park(target)
+
+        writer = files.writeStream.foreachBatch(commit)
     elif target.endswith("delta"):
         frame = numbers.selectExpr("cast(cast(payload AS string) AS bigint) AS n", "key", "timestamp", "offset")
         writer = frame.writeStream.foreachBatch(_appending(place, target, broker if is_controlled else None))
