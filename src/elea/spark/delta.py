@@ -91,7 +91,7 @@ class DeltaWriter:
             ConfigError: the rows do not fit the table, or another query has written it under this name.
             TableConflict: another driver has committed this batch in the meantime.
         """
-        schema = self._schema(rows)
+        schema = self._shape(rows)
         table = self._table(schema)
         query = self._query_id or query_of(rows) or noted(self._checkpoint)
         if query is not None and self._is_done(table, query, batch_id):
@@ -118,7 +118,7 @@ class DeltaWriter:
         if self._compact_every and batch_id and batch_id % self._compact_every == 0:
             self.compact()
 
-    def _schema(self, rows: DataFrame) -> pa.Schema:
+    def _shape(self, rows: DataFrame) -> pa.Schema:
         """The columns of the table."""
         return schema_of(rows)
 

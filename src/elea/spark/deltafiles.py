@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
-__all__ = ["RESULT", "File", "Statistics", "task", "write_file"]
+__all__ = ["RESULT", "File", "Statistics", "parquet_writer", "task", "write_file"]
 
 RESULT: Final = "query string, path string, size bigint, rows bigint, octets bigint, stats string, inline binary"
 """What a task hands back: the query it ran for, and either a file or the rows themselves; `octets` is their memory."""
@@ -102,17 +103,22 @@ def told(value: Any) -> Any:
     return value.isoformat() if hasattr(value, "isoformat") else value
 
 
-def write_file(directory: str, batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> File:
-    """Write rows to a new file below the directory, and wait until it is on the disk."""
+def parquet_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
+    """Who writes a new file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    # Octets are hardly ever the same twice, and nobody asks for the least of them.
+    plain = [field.name for field in schema if not pa.types.is_binary(field.type)]
+    return pq.ParquetWriter(path, schema, compression="snappy", use_dictionary=plain, write_statistics=plain)
+
+
+def write_file(directory: str, batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> File:
+    """Write rows to a new file below the directory, and wait until it is on the disk."""
     name = f"part-{uuid.uuid4()}.snappy.parquet"
     path = Path(directory) / name
     statistics = Statistics(schema)
-    # Octets are hardly ever the same twice, and nobody asks for the least of them.
-    plain = [field.name for field in schema if not pa.types.is_binary(field.type)]
-    with pq.ParquetWriter(path, schema, compression="snappy", use_dictionary=plain, write_statistics=plain) as writer:
+    with parquet_writer(path, schema) as writer:
         for batch in batches:
             writer.write_batch(batch, row_group_size=GROUP_ROWS)
             statistics.add(batch)

@@ -27,10 +27,11 @@ class LandingWriter(DeltaWriter):
 
     def __init__(self, path: str | Path, schema: pa.Schema, **options: Any) -> None:
         super().__init__(path, **options)
-        self._columns = schema
+        self.columns = schema
+        """Those of the table."""
 
-    def _schema(self, rows: DataFrame) -> pa.Schema:
-        return self._columns
+    def _shape(self, rows: DataFrame) -> pa.Schema:
+        return self.columns
 
     def _written(self, rows: DataFrame, schema: pa.Schema) -> list[Any]:
         return list(rows.collect())
@@ -67,7 +68,7 @@ def ingest(
 
 def landing(
     spark: SparkSession,
-    key_expr: str,
+    key_expr: str | None,
     path: str | Path,
     *,
     options: Mapping[str, Any] | None = None,

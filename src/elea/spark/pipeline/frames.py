@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from elea.spark.pipeline.spec import Source, Spec
+from elea.spark.pipeline.spec import Sink, Source, Spec, Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["frame_of", "source_frame", "source_id"]
+__all__ = ["frame_of", "landing_source", "source_frame", "source_id"]
 
 
 def source_id(spec: Spec, sink: str, source: str) -> str:
@@ -30,6 +30,16 @@ def source_frame(spark: SparkSession, source: Source, cursor: str | None = None)
         # One payload with another idea of time is not the end of the stream: the row has none.
         rows = rows.selectExpr("*", f"try_cast({source.event_time} AS TIMESTAMP) AS {source.event_column}")
     return rows if source.watermark is None else rows.withWatermark(source.event_column, source.watermark.text)
+
+
+def landing_source(spec: Spec, sink: Sink) -> Source | None:
+    """The source whose samples go into a table as they are, one after the other; None if something is done to them."""
+    if not isinstance(sink, Table) or sink.expect or sink.partition_by:
+        return None
+    if sink.format != "delta" or sink.mode != "append":
+        return None
+    plain = (one for one in spec.sources if one.is_stream and one.event_column == one.event_time)
+    return next((one for one in plain if one.name == sink.reads), None)
 
 
 def frame_of(spark: SparkSession, spec: Spec, reads: str, sink: str) -> DataFrame:

@@ -11,9 +11,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from elea.model.errors import EleaError
-from elea.spark.pipeline.frames import frame_of
+from elea.spark.landing import landing
+from elea.spark.pipeline.frames import frame_of, landing_source, source_id
 from elea.spark.pipeline.report import SinkReport
 from elea.spark.pipeline.spec import Publish, Sink, Spec, Table
+from elea.spark.pipeline.splitting import GOOD
 from elea.spark.pipeline.tables import TableWriter
 from elea.spark.pipeline.upkeep import Upkeep
 from elea.spark.progress import Figures, Progress, figures_of
@@ -57,8 +59,7 @@ class Query:
         """Plan and start it, from its checkpoint if there is one; returns when its sources are there."""
         while True:
             try:
-                rows = frame_of(spark, self._spec, self.sink.reads, self.sink.name)
-                self._query = self._writing(rows).start()
+                self._query = self._writing(self._frame(spark)).start()
             except Exception as error:
                 if LATE in str(error) and self._restarts < RESTARTS:
                     self._restarts += 1
@@ -72,6 +73,16 @@ class Query:
             if time.monotonic() > until:
                 break
             time.sleep(0.05)
+
+    def _frame(self, spark: SparkSession) -> DataFrame:
+        source = landing_source(self._spec, self.sink)
+        if source is None or self._writer is None:
+            return frame_of(spark, self._spec, self.sink.reads, self.sink.name)
+        # Samples as they are: nothing has to pass through Spark's rows.
+        options = {"sourceId": source_id(self._spec, self.sink.name, source.name), **source.read_options()}
+        files, made = landing(spark, None, self._writer.targets[GOOD].directory, options=options)
+        self._writer.landed = made.columns
+        return files
 
     def _writing(self, rows: DataFrame) -> Any:
         if self._writer is not None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
-from elea.spark.deltafiles import GROUP_ROWS, INLINE_BYTES, Statistics, cast
+from elea.spark.deltafiles import GROUP_ROWS, INLINE_BYTES, Statistics, cast, parquet_writer
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -238,13 +238,11 @@ class Piece:
         return Written(self._target, self._path, size, statistics.rows, statistics.form(), self._partition)
 
     def _open(self) -> None:
-        import pyarrow.parquet as pq
-
         below = [f"{name}={_folder(value)}" for name, value in self._partition.items()]
         self._path = "/".join([*below, f"part-{uuid.uuid4()}{self._suffix}"])
         path = Path(self._directory) / self._path
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._writer = pq.ParquetWriter(path, self._schema, compression="snappy")
+        self._writer = parquet_writer(path, self._schema)
 
     def _write(self, rows: pa.RecordBatch) -> None:
         self._writer.write_batch(rows, row_group_size=GROUP_ROWS)

@@ -102,6 +102,8 @@ class TableWriter:
         self.error: Exception | None = None
         """What ended it; Spark tells it with a page of its own."""
         self.after = after
+        self.landed: pa.Schema | None = None
+        """The columns of the table, if batches are not its rows but files that have them (`elea.spark.landing`)."""
         self._map = ArrowMap()
 
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
@@ -127,10 +129,13 @@ class TableWriter:
             raise ConfigError(
                 f"table {self.table.name}", f"its quarantine needs the name {BROKEN}", "rename the column"
             )
-        schemas = self._open(schema_of(rows))
+        schemas = self._open(schema_of(rows) if self.landed is None else self.landed)
         missing = {name: one for name, one in self.targets.items() if not one.is_done(query, batch_id)}
-        # A batch that all tables have is computed all the same: Spark learns from it how far time has come.
-        files, told = self._computed(rows, schemas[GOOD], missing)
+        if self.landed is None:
+            # A batch that all tables have is computed all the same: Spark learns from it how far time has come.
+            files, told = self._computed(rows, schemas[GOOD], missing)
+        else:
+            files, told = self._landed(rows, missing)
         if told["counts"].get("failed"):
             raise self._failure(told)
         self._count(told, is_repeated=len(missing) < len(self.targets))
@@ -183,6 +188,16 @@ class TableWriter:
                 inline = None if one.inline is None else bytes(one.inline)
                 written.append(Written(one.target, one.path, one.size, one.rows, one.stats, partition, inline))
         self._map.note(told["counts"]["in"], told["counts"]["octets"])
+        return list(_merged(written, missing)), told
+
+    def _landed(self, rows: DataFrame, missing: dict[str, Target]) -> tuple[list[Written], dict[str, Any]]:
+        """The files that tasks have written; if the table has them, they are not written once more."""
+        found = rows.collect() if missing else []
+        written = [
+            Written(GOOD, one.path, one.size or 0, one.rows, one.stats or "", {}, one.inline and bytes(one.inline))
+            for one in found
+        ]
+        told = {"counts": {"in": sum(one.rows for one in found)}, "rules": {}, "example": ""}
         return list(_merged(written, missing)), told
 
     def _failure(self, told: dict[str, Any]) -> ExpectationFailed:
