@@ -76,7 +76,7 @@ def test_page_shows_every_figure_escapes_what_it_is_told_and_fetches_nothing() -
     assert "gone &amp; &lt;away&gt;" in page
     assert "<td class='bad'>30</td>" in page
     assert page.count("<svg") == 4  # rows, lag, batch, state; the publish has no batch
-    for word in ("950", "5 lost: trimmed", "1 batches came again", "Spark 4.3.0 on local[2]"):
+    for word in ("950", "5 lost: trimmed", "1 batch came again", "Spark 4.3.0 on local[2]"):
         assert word in page
 
 

@@ -181,7 +181,8 @@ def _section(sink: SinkReport) -> str:
     told = [f"{count:,} rows broke “{rule}”" for rule, count in sorted(sink.rules.items())]
     told += [f"{count:,} lost: {reason}" for reason, count in sorted(sink.losses.items())]
     if sink.repeated:
-        told.append(f"{sink.repeated:,} batches came again and were not added twice")
+        were = "batch came again and was" if sink.repeated == 1 else "batches came again and were"
+        told.append(f"{sink.repeated:,} {were} not added twice")
     if sink.compactions or sink.removed_files:
         told.append(f"{sink.compactions:,} compactions, {sink.removed_files:,} old files removed")
     if told:

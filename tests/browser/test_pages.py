@@ -1,4 +1,4 @@
-"""The report of the demo: nothing is fetched, and a real browser shows it."""
+"""The reports of the demo and of pipelines: nothing is fetched, and a real browser shows them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 
 from elea.demo import page
+from elea.spark.pipeline import report
 from tests.browser import chromium
 from tests.unit.demo.evidences import outcome
+from tests.unit.spark.test_pipeline_report import REPORT
 
 
 class _Looker(HTMLParser):
@@ -44,16 +46,17 @@ def test_page_fetches_nothing_and_takes_no_text_for_markup() -> None:
 
 
 @pytest.mark.skipif(chromium.find() is None, reason="no Chromium on this machine; CHROMIUM names one")
-def test_browser_shows_the_plots_and_asks_nobody(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["demo", "pipeline"])
+def test_browser_shows_the_plots_and_asks_nobody(tmp_path: Path, name: str) -> None:
     place = Path(os.environ.get("ELEA_ARTEFACTS", tmp_path))
     place.mkdir(parents=True, exist_ok=True)
-    file = tmp_path / "demo.html"
-    file.write_text(page.html(outcome()), encoding="utf-8")
+    file, picture = tmp_path / f"{name}.html", place / f"{name}.png"
+    file.write_text(page.html(outcome()) if name == "demo" else report.html(REPORT), encoding="utf-8")
 
-    asked = chromium.look_at(file, place / "demo.png")
+    asked = chromium.look_at(file, picture)
 
     assert foreign(asked) == []
-    assert colours(place / "demo.png") >= 4  # paper, ink, and lines of at least two colours
+    assert colours(picture) >= 4  # paper, ink, and lines of at least two colours
 
 
 @pytest.mark.skipif(chromium.find() is None, reason="no Chromium on this machine; CHROMIUM names one")
