@@ -6,6 +6,9 @@ again, what comes for it is dropped at once. So a slow consumer loses nothing, a
 one `patience`. Every item dropped is counted in `dropped`.
 
 A producer that must not wait at all uses `offer`, which takes what fits, and `on_room` to learn when to go on.
+
+A consumer that waits may be the producer itself: it reads the link by which the next item will come, where that may be
+done (`elea.broker.leading`), and so need not be woken.
 """
 
 from __future__ import annotations
@@ -15,15 +18,31 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from elea.api.errors import ChannelClosed
 from elea.model.errors import OperationTimeout
 from elea.model.limits import DEFAULT_CAPACITY, PATIENCE
 
-__all__ = ["DEFAULT_CAPACITY", "PATIENCE", "Handler"]
+if TYPE_CHECKING:
+    from elea.broker.leading import Lead
+
+__all__ = ["DEFAULT_CAPACITY", "PATIENCE", "Handler", "Source"]
 
 T = TypeVar("T")
+
+
+class Source(Protocol):
+    """The node by whose links items come."""
+
+    @property
+    def lead(self) -> Lead | None: ...
+
+
+class _Bell(Protocol):
+    """How a consumer that waits is told: a lock it tries to take twice, or the lead it reads with."""
+
+    def release(self) -> None: ...
 
 
 class Handler(Generic[T]):
@@ -45,6 +64,7 @@ class Handler(Generic[T]):
         "_items",
         "_lock",
         "_of",
+        "_reads",
         "_ring",
         "_room",
         "_short",
@@ -55,6 +75,7 @@ class Handler(Generic[T]):
         "dropped",
         "on_room",
         "patience",
+        "source",
     )
 
     def __init__(
@@ -66,13 +87,15 @@ class Handler(Generic[T]):
         self._of = of
         self._items: deque[T] = deque()
         self._lock = threading.Lock()
-        self._takers: list[threading.Lock] = []  # consumers that wait for an item, each by its own lock
+        self._takers: list[_Bell] = []  # consumers that wait for an item
         self._room: threading.Condition | None = None  # producers wait for room; made when the first one does
         self._waiting = 0  # producers waiting
         self._takes = 0  # items taken so far, by which a producer sees that the consumer lives
         self._stalled = False
         self._short = False  # an offer was cut: tell the producer when there is room
         self._closed = False
+        self._reads = False  # the consumer waits and fills it itself, so it must not wait for room
+        self.source: Source | None = None
         self.patience = patience
         self.dropped = 0
         self.on_room: Callable[[], None] | None = None
@@ -167,6 +190,9 @@ class Handler(Generic[T]):
             left = -1.0 if until is None else until - time.monotonic()
             if until is not None and left <= 0:
                 raise OperationTimeout(f"nothing came within {timeout} s")
+            lead = None if self.source is None else self.source.lead
+            if lead is not None and self._read(lead, until):
+                continue
             bell = threading.Lock()
             bell.acquire()
             self._takers.append(bell)
@@ -175,10 +201,36 @@ class Handler(Generic[T]):
                 bell.acquire(timeout=min(left, threading.TIMEOUT_MAX))
             finally:
                 self._lock.acquire()
-                if bell in self._takers:
-                    self._takers.remove(bell)  # nobody rang: time is over, or Ctrl-C
-                elif self._items and self._takers and sys.exc_info()[0] is not None:
-                    self._takers.pop(0).release()  # it rang for us, but another must take the item
+                self._stop_waiting(bell)
+                if lead is not None:
+                    lead.forget(self)
+
+    def _stop_waiting(self, bell: _Bell) -> None:
+        if bell in self._takers:
+            self._takers.remove(bell)  # nobody rang: time is over, or Ctrl-C
+        elif self._items and self._takers and sys.exc_info()[0] is not None:
+            self._takers.pop(0).release()  # it rang for us, but another must take the item
+
+    def _read(self, lead: Lead, until: float | None) -> bool:
+        """Read what comes, until there is an item or another reason to look; False if that cannot be done now."""
+        try:
+            if not lead.take(self):
+                return False
+            self._takers.append(lead)
+            self._reads = True
+            self._lock.release()
+            try:
+                lead.read(self, self._is_done, until)
+            finally:
+                self._lock.acquire()
+                self._reads = False
+                self._stop_waiting(lead)
+        finally:
+            lead.give_back()
+        return True
+
+    def _is_done(self) -> bool:
+        return bool(self._items) or self._closed
 
     # -- the producer
 
@@ -193,7 +245,7 @@ class Handler(Generic[T]):
                 if self._ring:
                     items.popleft()
                     self.dropped += 1
-                elif not self._wait_for_room():
+                elif not self._reads and not self._wait_for_room():
                     if not self._closed:
                         self.dropped += 1
                     return
@@ -264,7 +316,8 @@ class Handler(Generic[T]):
                     self._items.popleft()
                 at += lost - kept
         else:
-            end = min(len(items), at + max(0, self._capacity - len(self._items)))
+            room = len(items) if self._reads else self._capacity - len(self._items)
+            end = min(len(items), at + max(0, room))
         self._items.extend(items[at:end] if at or end < len(items) else items)
         if self._takers and end > at:
             self._ring_for(end - at)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from elea.api.answering import hand_over
+from elea.api.channels import Handler
 from elea.api.handle import Receiving
 from elea.api.query import Query
 from elea.api.sinks import Sink
@@ -43,9 +44,11 @@ class Queryable(Receiving[H]):
         sink, user = session._handler(handler, "Query")
         super().__init__(session, sink, user)  # type: ignore[arg-type]
         self._key_expr = key_expr
+        if isinstance(sink, Handler):
+            sink.source = session._node
         self._answering = session._node.own.answer(
             session._whole(str(key_expr)),
-            Mailbox(self._asked),
+            Mailbox(self._asked, channel=sink),
             complete=complete,
             here=origin is not Locality.REMOTE,
             elsewhere=origin is not Locality.SESSION_LOCAL,

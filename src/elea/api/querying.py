@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from elea.api.cancellation import CancellationToken
+from elea.api.channels import Handler
 from elea.api.identity import SourceInfo
 from elea.api.namespace import Namespace
 from elea.api.outlet import body_of, into_encoding
@@ -206,7 +207,9 @@ def ask(
     own = session._node.own
     key = plan.key if namespace is None or about_us else namespace.whole(plan.key)
     request = Request(0, key, plan.target, body, plan.timeout_ms, plan.qos)
-    box = Mailbox(asking.take)
+    box = Mailbox(asking.take, channel=sink)
+    if isinstance(sink, Handler):
+        sink.source = session._node
     number = own.ask(request, box, plan.timeout, here=plan.here, elsewhere=plan.elsewhere and not about_us)
     if cancellation_token is not None:
         mark = cancellation_token._add(lambda: _cancel(session, number, box))

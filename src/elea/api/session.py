@@ -89,6 +89,7 @@ class Session:
         self._declared: list[str] = []
         self._closed = False
         self._usual: QueryOptions | None = None
+        self._ask: Callable[..., object] | None = None
         self._stores: Storing | None = None
         self._bulk: Bulk | None = None
         self._first_use = threading.Lock()
@@ -481,16 +482,18 @@ class Session:
         timestamp_instrumentation: TimestampInstrumentation | None = None,
     ) -> Any:
         """Ask for what a selector names; replies come through the handler, which ends with the last one."""
-        from elea.api.querying import ask
-
         self._check()
+        if self._ask is None:
+            from elea.api.querying import ask
+
+            self._ask = ask  # even if it is there already, an import takes longer than the rest of this
         options = self._usual
         given = (target, consolidation, accept_replies, timeout, congestion_control, priority, express)
         if given != NO_OPTIONS or allowed_destination is not None:
             options = self._options(*given, allowed_destination)
         elif options is None:
             options = self._usual = self._options(*NO_OPTIONS, None)
-        return ask(
+        return self._ask(
             self,
             selector,
             handler,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from elea.api.arrowing import Arrow, BatchSink
+from elea.api.channels import Handler
 from elea.api.feed import Feed
 from elea.api.handle import Receiving
 from elea.api.sample import Sample
@@ -69,7 +70,9 @@ class Subscriber(Receiving[H]):
         """Where the node leaves what arrives, and what is done with it."""
         if isinstance(sink, BatchSink):
             return sink.box
-        return Mailbox(Feed(sink, self._session._namespace).arrived)
+        if isinstance(sink, Handler):
+            sink.source = self._session._node
+        return Mailbox(Feed(sink, self._session._namespace).arrived, channel=sink)
 
     def _end(self) -> None:
         key = self._session._whole(str(self._key_expr))

@@ -38,11 +38,24 @@ LOGGED_EVERY: Final = 100_000
 class Mailbox:
     """What waits for one handler; above the limits of it, what carries a payload is dropped and counted."""
 
-    __slots__ = ("_brought", "_busy", "_come", "_items", "_log_at", "deliver", "dropped", "failed", "takes_blocks")
+    __slots__ = (
+        "_brought",
+        "_busy",
+        "_come",
+        "_items",
+        "_log_at",
+        "channel",
+        "deliver",
+        "dropped",
+        "failed",
+        "takes_blocks",
+    )
 
-    def __init__(self, deliver: Callable[[Any], None], *, takes_blocks: bool = False) -> None:
+    def __init__(self, deliver: Callable[[Any], None], *, takes_blocks: bool = False, channel: object = None) -> None:
+        """`channel` is where all that is delivered goes, if it goes to a channel."""
         self.deliver = deliver
         self.takes_blocks = takes_blocks
+        self.channel = channel
         self.dropped = 0
         self.failed = 0
         self._items: deque[tuple[Any, int]] = deque()
@@ -153,12 +166,14 @@ class Watch:
 
     def _run(self) -> None:
         quiet = 0.0
+        pause = threading.Lock()  # never released: taking it is a sleep, and cheap, as this happens all the time
+        pause.acquire()
         while not self._closed:
             self._wake.wait()
             self._wake.clear()
             quiet = 0.0
             while quiet < IDLE and not self._closed:
-                threading.Event().wait(HELD_UP / 2)
+                pause.acquire(timeout=HELD_UP / 2)
                 quiet = 0.0 if self._check() else quiet + HELD_UP / 2
             self._asleep = True
 
@@ -197,16 +212,40 @@ class Round:
         if not box.add(item, octets, count, beyond=beyond):
             self.dropped += count
             return False
-        try:
-            if self._boxes[-1] is box:
-                return True  # whoever empties it takes it from here first, so this item is seen
-        except IndexError:
-            pass
-        self._boxes.append(box)
+        boxes = self._boxes
+        if boxes:
+            try:
+                if boxes[-1] is box:
+                    return True  # whoever empties it takes it from here first, so this item is seen
+            except IndexError:  # another thread took the last one
+                pass
+        boxes.append(box)
         return True
 
     def __bool__(self) -> bool:
         return bool(self._boxes)
+
+    def is_only_for(self, channel: object) -> bool:
+        """Whether there is something for this channel, and for nobody else."""
+        try:
+            return len(self._boxes) == 1 and self._boxes[0].channel is channel
+        except IndexError:  # another thread took it
+            return False
+
+    def bring_only(self, channel: object) -> bool:
+        """Bring what was left for one channel, if nothing else was; whether nothing is left now."""
+        boxes = self._boxes
+        if not boxes:
+            return True
+        try:
+            box = boxes.popleft()
+        except IndexError:
+            return True
+        if boxes or box.channel is not channel:
+            boxes.appendleft(box)
+            return False
+        box.empty()
+        return True
 
     def make(self) -> None:
         """Bring everything that was left, whoever left it."""

@@ -9,12 +9,14 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from elea.broker.claims import Claims
+from elea.broker.leading import Lead
 from elea.broker.leaving import leave
 from elea.broker.node import Node
 from elea.broker.zenoh1 import Zenoh1Session
 from elea.io.chance import SystemChance
 from elea.io.dial import AnyLink, connect
 from elea.io.errors import LinkError
+from elea.io.lookout import has_lookout
 from elea.io.losses import Losses
 from elea.io.reading import BatchReader
 from elea.io.sending import Outbox
@@ -71,6 +73,7 @@ class Connection:
     def __init__(self, links: Links, link: AnyLink, machine: Initiator | Acceptor) -> None:
         self.links = links
         self.link = link
+        self._now = links.keeper.now
         self.session: Zenoh1Session | None = None
         self.peer_id = b""  # known before the session is
         self.error: EleaError | None = None
@@ -81,8 +84,10 @@ class Connection:
         self._sender: Sender | None = None
         self._timer: Timer | None = None
         self._ending = threading.Lock()
-        self._reader = BatchReader(link, self._prefix)
+        self.reader = BatchReader(link)
+        self.lead = Lead(self)
         self._deliverer: threading.Thread | None = None
+        self._handing_over = threading.Lock()
         self._told_of_size = False
         self.busy_since = 0.0
         self._thread = threading.Thread(target=self._run, name=f"elea-read-{link.remote}", daemon=True)
@@ -97,30 +102,34 @@ class Connection:
 
     # -- reading ------------------------------------------------------------------------------------------------------
 
-    def _now(self) -> float:
-        return self.links.keeper.now()
-
     def _begin_reading(self) -> None:
         self._thread.start()
 
     def _run(self) -> None:
         """Read and deliver, for as long as this thread is the one that reads."""
-        node = self.links.node
+        node, lead = self.links.node, self.lead
         me = threading.current_thread()
         node.readers.add(threading.get_ident())
+        leads = True
         try:
             while self._thread is me:
-                batch = self._reader.next()
+                batch = self.reader.next()
                 if batch is None:
                     self.end(SessionClosed(text="the other node closed the link"))
                     return
                 self._batch(batch)
                 if node.round:
+                    wanted = lead.is_wanted()
                     # From here on this thread may be held up by a handler; `take_over` is called if it is.
                     self._deliverer, self.busy_since = me, monotonic()
                     node.watch.look()
                     node.round.make()
-                    if self._deliverer is me:
+                    if wanted and self._may_step_back(me):
+                        leads = lead.step_back()
+                        if not leads:
+                            return
+                        self._go_on()
+                    elif self._deliverer is me:
                         self.busy_since = 0.0
         except EleaError as error:
             self._give_up(error)
@@ -130,9 +139,26 @@ class Connection:
         finally:
             if self.ended.is_set():
                 # A buffer of a MiB would else wait for the garbage collector, as this object is part of cycles.
-                self._reader = BatchReader(self.link, self._prefix, limit=0, buffer_size=0)
+                self.reader = BatchReader(self.link, limit=0, buffer_size=0)
+                if leads and self._thread is me:
+                    lead.close()
             node.readers.discard(threading.get_ident())
             node.deliver_soon()  # what the end of this link meant to others
+
+    def _may_step_back(self, me: threading.Thread) -> bool:
+        """Whether no other thread has gone on with the reading, nor will."""
+        with self._handing_over:
+            if self._thread is not me:
+                return False
+            self.busy_since = 0.0
+            return True
+
+    def _go_on(self) -> None:
+        """Other threads have read: what they found is dealt with here."""
+        if self.lead.fault is not None:
+            raise self.lead.fault
+        if self._receiver is not None and self._receiver.closed:
+            self.end(SessionClosed(text="the other node closed the session"))
 
     def _give_up(self, error: EleaError) -> None:
         """What came cannot be taken: say so if that is usual, and end."""
@@ -142,24 +168,20 @@ class Connection:
 
     def take_over(self) -> None:
         """The reading thread is held up by a handler: another one reads on."""
-        if self.ended.is_set() or not self.busy_since:
-            return
-        self.busy_since = 0.0
-        # A courier brings what waits behind that handler; what the handler does from now on waits for nobody.
         node = self.links.node
-        if self._deliverer is not None and self._deliverer.ident is not None:
-            node.readers.discard(self._deliverer.ident)  # before the next thread starts, which soon delivers itself
-        self._thread = threading.Thread(target=self._run, name=f"elea-read-{self.link.remote}", daemon=True)
+        with self._handing_over:
+            if self.ended.is_set() or not self.busy_since:
+                return
+            self.busy_since = 0.0
+            # A courier brings what waits behind that handler; what the handler does from now on waits for nobody.
+            if self._deliverer is not None and self._deliverer.ident is not None:
+                node.readers.discard(self._deliverer.ident)  # before the next thread starts, which soon delivers itself
+            self._thread = threading.Thread(target=self._run, name=f"elea-read-{self.link.remote}", daemon=True)
         self._thread.start()
         node.round.make_soon()
 
-    def _prefix(self) -> int:
-        session = self.session
-        return 4 if session is not None and session.agreement.lowlatency else 2
-
     def _batch(self, batch: bytes | memoryview) -> None:
-        receiver, session = self._receiver, self.session
-        if receiver is None or session is None:
+        if self.session is None:
             agreement = self._machine.receive(bytes(batch), self._now())
             if agreement is not None:
                 self._open(agreement)
@@ -169,13 +191,28 @@ class Connection:
             if agreement is not None:
                 self._opened()
             return
-        receiver.receive(batch, self._now(), session)
+        if self.receive(batch):
+            self.end(SessionClosed(text="the other node closed the session"))
+
+    def receive(self, batch: bytes | memoryview) -> bool:
+        """Take a batch of the session; what is to be delivered is left in the mailboxes.
+
+        Whether the other node has closed the session with it.
+        """
+        receiver, session = self._receiver, self.session
+        assert receiver is not None
+        assert session is not None
+        round, reader = self.links.node.round, self.reader
+        more: bytes | memoryview | None = batch
+        # And those behind it, as long as nothing is to be delivered: fragments, and samples that only pass.
+        while more is not None:
+            receiver.receive(more, self._now(), session)
+            more = None if round else reader.cut()
         if receiver.oversized and not self._told_of_size:
             self._told_of_size = True
             limit = self.links.settings.max_message
             _log.warning("message too large, dropped: node=%s limit=%d", NodeId(session.node_id), limit)
-        if receiver.closed:
-            self.end(SessionClosed(text="the other node closed the session"))
+        return receiver.closed
 
     # -- the handshake ------------------------------------------------------------------------------------------------
 
@@ -239,7 +276,9 @@ class Connection:
             soon=self.links.soon,
         )
         self._receiver = receiver = Receiver(agreement, self._now(), max_message=settings.max_message)
-        self._reader.settle = receiver.settle
+        self.reader.settle = receiver.settle
+        if agreement.lowlatency:
+            self.reader.prefix = 4
         session = Zenoh1Session(self.links.node, agreement, REGIONS[agreement.peer_role], outbox)
         stalled = SessionClosed(CloseReason.UNRESPONSIVE, "the other node takes no more messages")
         session.on_stalled = lambda: self.end(stalled)
@@ -311,6 +350,7 @@ class Connection:
         if self._timer is not None:
             self._timer.cancel()
         self.link.close()
+        self.lead.end()
         if self.session is not None:
             self.session.outbox.close()
         self.links.left(self)
@@ -464,6 +504,12 @@ class Links:
             connection.end(SessionClosed(text=f"the link could not be served: {error}"))
             raise
 
+    def _offer_lead(self) -> None:
+        """Threads that wait may read a link that is the only one; a router's threads have others to serve."""
+        only = next(iter(self.connections)) if len(self.connections) == 1 else None
+        offered = only is not None and self.node.role is not Role.ROUTER and has_lookout(only.link)
+        self.node.lead = only.lead if only is not None and offered else None
+
     def joined(self, connection: Connection) -> None:
         """A handshake has succeeded."""
         session = connection.session
@@ -472,6 +518,7 @@ class Links:
             self._opening.discard(connection)
             other = self._claims.confirm(session.node_id, connection)
             self.connections.add(connection)
+            self._offer_lead()
         if other is not None:
             other.end(SessionClosed(CloseReason.MAX_LINKS, "both nodes connected at once, another link was kept"))
         with self.node.lock:
@@ -498,6 +545,7 @@ class Links:
             was_open = connection in self.connections
             self.node.watch.discard(connection)
             self.connections.discard(connection)
+            self._offer_lead()
         if was_open and connection.session is not None:
             with self.node.lock:
                 self.node.space.remove_face(connection.session, self.keeper.now())

@@ -27,6 +27,7 @@ from elea.space.space import Space
 from elea.wire.zenoh1.messages import Encoding, Err, Oam
 
 if TYPE_CHECKING:
+    from elea.broker.leading import Lead
     from elea.broker.zenoh1 import Zenoh1Session
 
 __all__ = ["Node"]
@@ -55,6 +56,8 @@ class Node:
         self.round = Round()
         self.watch = Watch()
         self.readers: set[int] = set()  # threads that read links, and so deliver
+        self.lead: Lead | None = None
+        """Taken by threads that wait for what comes, if they may read it themselves."""
         self.numbers = Numbers()
         self.scanner: Callable[[], Scanning] | None = None
         """Makes what reads samples to blocks, while there are subscribers of this process that take them."""

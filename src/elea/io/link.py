@@ -98,11 +98,13 @@ class SocketLink:
     """What links over a connected socket share.
 
     The file descriptor is closed by whoever leaves last: closing it under a blocked call would let that call touch
-    the next file that gets the same number.
+    the next file that gets the same number. Who enters says so first and then looks whether the link is closed; who
+    closes it does the opposite, so one of them sees the other, without a lock on the way of every message.
     """
 
     streamed = True
     reliable = True
+    held: bool = False
 
     def __init__(self, sock: socket.socket, local: str, remote: str, mtu: int = MAX_BATCH) -> None:
         self.local = local
@@ -110,12 +112,9 @@ class SocketLink:
         self.mtu = mtu
         self.closed = False
         self._socket = sock
-        self._gate = threading.Lock()
-        self._inside = 0
-
-    @property
-    def held(self) -> bool:
-        return False
+        self._ending = threading.Lock()
+        self._inside: list[None] = []  # one for each call under way: adding to a list and taking from it are atomic
+        self._finished = False
 
     def send(self, data: Octets | Sequence[Octets]) -> None:
         self._enter()
@@ -130,8 +129,11 @@ class SocketLink:
             self._leave()
 
     def try_send(self, data: Octets | Sequence[Octets]) -> int:
-        self._enter()
+        # `_enter` and `_leave`, written out: this and the next are called for every message of an idle link.
+        self._inside.append(None)
         try:
+            if self.closed:
+                raise LinkClosed(self.remote)
             if isinstance(data, _SINGLE):
                 return self._socket.send(data, _DONTWAIT)
             return self._socket.sendmsg(data[:_IOV_MAX], (), _DONTWAIT)
@@ -140,31 +142,30 @@ class SocketLink:
         except OSError as error:
             raise self._broken(error) from error
         finally:
-            self._leave()
+            self._inside.pop()
+            if self.closed:
+                self._finish_if_last()
 
     def receive_into(self, view: memoryview) -> int:
+        self._inside.append(None)
         try:
-            self._enter()
-        except LinkClosed:
-            return 0
-        try:
-            return self._socket.recv_into(view)
+            return 0 if self.closed else self._socket.recv_into(view)
         except OSError as error:
             if self.closed:
                 return 0
             raise self._broken(error) from error
         finally:
-            self._leave()
+            self._inside.pop()
+            if self.closed:
+                self._finish_if_last()
 
     def close(self) -> None:
-        with self._gate:
+        with self._ending:
             if self.closed:
                 return
             self.closed = True
-            last = not self._inside
         self._wake()
-        if last:
-            self._finish()
+        self._finish_if_last()
 
     def undelivered(self) -> int:
         """Octets given to the kernel that the other side has not taken; 0 where the kernel does not say."""
@@ -185,17 +186,22 @@ class SocketLink:
             pieces = after(pieces, sent)
 
     def _enter(self) -> None:
-        with self._gate:
-            if self.closed:
-                raise LinkClosed(self.remote)
-            self._inside += 1
+        self._inside.append(None)
+        if self.closed:
+            self._leave()
+            raise LinkClosed(self.remote)
 
     def _leave(self) -> None:
-        with self._gate:
-            self._inside -= 1
-            last = self.closed and not self._inside
-        if last:
-            self._finish()
+        self._inside.pop()
+        if self.closed:
+            self._finish_if_last()
+
+    def _finish_if_last(self) -> None:
+        with self._ending:
+            if self._inside or self._finished:
+                return
+            self._finished = True
+        self._finish()
 
     def _wake(self) -> None:
         with contextlib.suppress(OSError):  # the other side may have gone first

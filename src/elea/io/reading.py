@@ -20,14 +20,13 @@ class BatchReader:
     def __init__(
         self,
         link: StreamLink | DatagramLink,
-        prefix_size: Callable[[], int] = lambda: 2,
         *,
         limit: int = MAX_BATCH,
         buffer_size: int = RECEIVE_BUFFER,
     ) -> None:
-        """`prefix_size` is asked before each batch: 2 octets of length, or 4 once a low latency session is agreed."""
         self.link = link
-        self._prefix_size = prefix_size
+        self.prefix = 2
+        """Octets of the length before the next batch: 4 once a low latency session is agreed."""
         self._limit = limit
         self._buffer = bytearray(max(buffer_size, limit + 4) if link.streamed else 0)
         self._view = memoryview(self._buffer)
@@ -51,23 +50,34 @@ class BatchReader:
                 raise BatchTooLarge(self.link.remote, len(datagram), self._limit)
             return datagram
         while True:
-            batch = self._cut()
+            batch = self.cut()
             if batch is not None:
                 return batch
-            self._make_room()
-            count = cast(StreamLink, self.link).receive_into(self._view[self._end :])
-            if not count:
-                if self._end and not self.link.closed:
-                    raise LinkClosed(
-                        self.link.remote, f"ended by the other side inside a batch, {self._end} octets into it"
-                    )
+            if not self.fill():
                 return None
-            self._end += count
 
-    def _cut(self) -> bytes | memoryview | None:
-        """A batch that is complete in the buffer. Small ones are copied: slicing bytes is cheap."""
+    @property
+    def has_more(self) -> bool:
+        """Whether octets of a batch, or whole batches, are in the buffer."""
+        return self._start < self._end
+
+    def fill(self) -> bool:
+        """Receive once, which on a link with octets to read takes no time; False and errors as for `next`."""
+        self._make_room()
+        count = cast(StreamLink, self.link).receive_into(self._view[self._end :])
+        if not count:
+            if self._end and not self.link.closed:
+                raise LinkClosed(
+                    self.link.remote, f"ended by the other side inside a batch, {self._end} octets into it"
+                )
+            return False
+        self._end += count
+        return True
+
+    def cut(self) -> bytes | memoryview | None:
+        """A batch that is complete in the buffer, if there is one. Small ones are copied: slicing bytes is cheap."""
         start, end = self._start, self._end
-        width = self._prefix_size()
+        width = self.prefix
         first = start + width
         if first > end:
             return None
@@ -103,7 +113,12 @@ def read_batches(
     limit: int = MAX_BATCH,
     buffer_size: int = RECEIVE_BUFFER,
 ) -> None:
-    """Hand over every batch that arrives, until the link is closed here or the other side is done; raises as `next`."""
-    reader = BatchReader(link, prefix_size, limit=limit, buffer_size=buffer_size)
+    """Hand over every batch that arrives, until the link is closed here or the other side is done; raises as `next`.
+
+    `prefix_size` is asked before each batch.
+    """
+    reader = BatchReader(link, limit=limit, buffer_size=buffer_size)
+    reader.prefix = prefix_size()
     while (batch := reader.next()) is not None:
         on_batch(bytes(batch))
+        reader.prefix = prefix_size()

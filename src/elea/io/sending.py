@@ -42,6 +42,13 @@ A write costs its caller 3 to 5 µs, waking the flusher costs both threads 15 to
 messages collecting them is cheaper than either.
 """
 
+PILED: Final = 524_288
+"""Octets written at once, if so many wait; on a busy link messages larger than a batch wait until they are so many.
+
+Each write wakes the other end, which costs the writer up to 10 µs while a core is idle, and ends with the small packet
+that a message of 64 KiB leaves over. A bare stream of them is 32 k/s one by one, 57 k/s by four and 66 k/s by eight.
+"""
+
 _CREDIT: Final = 3
 """Messages written at once although they follow closely, after an idle time: a reply and its end, say, are two."""
 
@@ -125,6 +132,7 @@ class Outbox:
         self._on_broken = on_broken
         self._bound = queue_bytes
         self._half = queue_bytes // 2
+        self._pile = min(PILED, queue_bytes // 2)
         self._wait_before_drop = wait_before_drop
         self._wait_before_close = wait_before_close
         self._name = f"elea-send-{name or link.remote}"
@@ -164,7 +172,7 @@ class Outbox:
         queue += parts
         # The batch is full when another message like this one would not fit. Order matters: append, then look
         # whether the flusher sleeps; it says that it sleeps, then looks for messages. So one sees the other.
-        if queued + size > self.room:
+        if queued + size > self.room and self._is_due(queued, size, len(parts)):
             self._write_now()
         elif self._asleep:
             self._write_or_rouse()
@@ -194,7 +202,7 @@ class Outbox:
         lane.queued = queued = lane.queued + size
         queue = lane.queue
         queue += parts
-        if queued + size > self.room:
+        if queued + size > self.room and self._is_due(queued, size, len(parts)):
             self._write_now()
         elif self._asleep:
             self._write_or_rouse()
@@ -215,7 +223,7 @@ class Outbox:
         lane.queued = queued = lane.queued + size
         queue = lane.queue
         queue += parts
-        if queued + size > self.room:
+        if queued + size > self.room and self._is_due(queued, size, len(parts)):
             self._write_now()
         elif self._asleep:
             self._write_or_rouse()
@@ -371,6 +379,12 @@ class Outbox:
 
     # -- writing ---------------------------------------------------------------------------------------------------
 
+    def _is_due(self, queued: int, size: int, parts: int) -> bool:
+        """Whether what fills a batch is written at once. On a busy link, a message that fills several waits for others;
+        if none come, the flusher sees to it.
+        """
+        return size <= self.room or parts > 2 or queued >= self._pile
+
     def _write_or_rouse(self) -> None:
         if self._now() - self.last_sent > IDLE_SECONDS:
             self._credit = _CREDIT
@@ -462,7 +476,10 @@ class Outbox:
     def _work(self) -> bool:
         if self._rest or self._control or self.link.held:
             return True
-        return any(lane.queue or lane.framed for lane in self._order)
+        for lane in self._order:  # noqa: SIM110 - a generator costs more than all of this, after every message
+            if lane.queue or lane.framed:
+                return True
+        return False
 
     def _all_written(self) -> bool:
         return not self._work() and not self._right.locked() and not self._work()
@@ -484,7 +501,7 @@ class Outbox:
                             break
                     else:
                         return
-                    batches = self._take_more(lane) if wait and self.link.streamed else self._take(lane)
+                    batches = self._take_more(lane) if self.link.streamed else self._take(lane)
                 self.batches += len(batches)
                 if not self._write(batches, wait):
                     return
@@ -500,9 +517,11 @@ class Outbox:
     def _take_more(self, lane: _Lane) -> Sequence[Batch]:
         """Several batches: each write costs the flusher its turn, and getting it back may take 5 ms."""
         batches = list(self._take(lane))
-        for _ in range(1, _SLICE_BATCHES):
-            if lane.queue and not lane.framed:
-                batches += self._take(lane)
+        octets = _octets(batches)
+        while octets < PILED and lane.queue and not lane.framed:
+            more = self._take(lane)
+            batches += more
+            octets += _octets(more)
         return batches
 
     def _take(self, lane: _Lane) -> Sequence[Batch]:
@@ -534,8 +553,7 @@ class Outbox:
             else:
                 sent = link.try_send(data)
                 self.octets += sent
-                rest = after(pieces, sent)
-                self._rest = (rest,) if rest else ()
+                self._rest = (after(pieces, sent),) if sent < _octets((pieces,)) else ()
         else:
             done = 0
             for batch in batches:
@@ -592,3 +610,11 @@ class Outbox:
                 self.losses.add("closed", lost)
                 lane.queue.clear()
                 lane.framed.clear()
+
+
+def _octets(batches: Sequence[Batch]) -> int:
+    octets = 0
+    for batch in batches:
+        for piece in batch:
+            octets += len(piece)
+    return octets

@@ -52,7 +52,7 @@ class TlsLink(TcpLink):
         self._raw = bytearray(_RAW_BUFFER)
 
     @property
-    def held(self) -> bool:
+    def held(self) -> bool:  # type: ignore[override]
         return len(self._waiting) > 0
 
     def peer_name(self) -> str | None:

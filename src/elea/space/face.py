@@ -9,8 +9,9 @@ from __future__ import annotations
 from enum import Enum, IntEnum, IntFlag
 from typing import Protocol
 
-from elea.model.qos import QueryTarget, Role
+from elea.model.qos import Role
 from elea.model.values import value_class
+from elea.space.questions import Request, Response, ResponseFinal
 
 __all__ = [
     "Control",
@@ -112,40 +113,6 @@ class InterestDone:
     """The interest is over; what was declared for it stays declared."""
 
     id: int
-
-
-# Not frozen, as those above are: there is one of each for every query, and freezing triples the cost. Nobody changes
-# one that has been sent.
-@value_class(frozen=False)
-class Request:
-    """A query. `body` is the dialect's own, passed on untouched."""
-
-    id: int
-    key: str
-    target: QueryTarget
-    body: object
-    timeout_ms: int | None = None
-    qos: int = 0x0D
-    budget: int | None = None
-
-
-@value_class(frozen=False)
-class Response:
-    """One answer to query `id`: a reply or an error in `body`; `responder` is (node id, entity id)."""
-
-    id: int
-    key: str
-    body: object
-    qos: int = 0x0D
-    responder: tuple[bytes, int] | None = None
-
-
-@value_class(frozen=False)
-class ResponseFinal:
-    """No more answers to query `id`."""
-
-    id: int
-    qos: int = 0x0D
 
 
 Control = Declare | Undeclare | Final | Interest | InterestDone | Request | Response | ResponseFinal

@@ -38,7 +38,7 @@ class VirtualConnection(Connection):
     def __init__(self, links: Links, link: AnyLink, machine: Initiator | Acceptor) -> None:
         self._serial = cast(VirtualLinks, links).next_serial()
         super().__init__(links, link, machine)
-        self._reader = BatchReader(link, self._prefix, buffer_size=0)  # the least there is: there may be many links
+        self.reader = BatchReader(link, buffer_size=0)  # the least there is: there may be many links
         self.timeline = cast(VirtualLinks, links).timeline
         self.opened_at: float | None = None
         self.on_end: Callable[[], None] = lambda: None
@@ -56,7 +56,7 @@ class VirtualConnection(Connection):
         node.readers.add(me)  # as the thread that reads a real link is one
         try:
             while not self.ended.is_set():
-                batch = self._reader.next()
+                batch = self.reader.next()
                 if batch is None:
                     self.end(SessionClosed(text="the other node closed the link"))
                     return

@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elea.broker.bundle import JOINED, Bundle
+from elea.broker.bundle import ALONE, JOINED, Bundle
 from elea.broker.relay import OutgoingKey, Stamper
 from elea.broker.routes import Forwarder, Route, Routes
 from elea.model.node_id import NodeId
 from elea.model.timestamp import Hlc
+from elea.protocol.zenoh1.sending import count_messages
 from elea.wire.zenoh1 import messages as m
 from elea.wire.zenoh1.codec import read_network_message
 from elea.wire.zenoh1.samples import Pushed
@@ -34,6 +35,7 @@ class Neighbour:
     def __init__(self, room: int = 60_000) -> None:
         self.room = room
         self.got: list[tuple[int, bool, bytes]] = []
+        self.parts: list[bytes] = []
         self.samples = 0
         self.largest = 0
 
@@ -41,6 +43,7 @@ class Neighbour:
         assert size == sum(map(len, parts))
         assert not len(parts) & 1
         self.got.append((conduit, droppable, b"".join(parts)))
+        self.parts += parts
         self.samples += samples
         self.largest = max(self.largest, *(len(parts[at]) + len(parts[at + 1]) for at in range(0, len(parts), 2)))
 
@@ -131,6 +134,56 @@ def test_samples_of_many_keys_are_what_they_are_one_by_one(samples: list[tuple[i
     given_ones = [stamp for _, stamp in found if stamp is not None]
     assert given_ones == sorted(set(given_ones))
     assert mixed.samples == single.samples == len(found)
+
+
+@pytest.mark.parametrize("largest", [1, 250])
+@pytest.mark.parametrize("rooms", [(60_000,), (1_000,), (0,), (1_000, 60_000), (60_000, 0)])
+def test_samples_of_many_keys_are_joined_as_far_as_every_neighbour_can_take_it(
+    rooms: tuple[int, ...], largest: int
+) -> None:
+    neighbours = [Neighbour(room) for room in rooms]
+    faces: tuple[Forwarder, ...] = tuple(neighbours)
+    ways = [route(f"key/{number}", number, faces) for number in range(300)]
+    routes = Routes(lambda header, scope, suffix: ways[scope])
+    for number in range(300):
+        routes.of(0x5D, number, b"", 0)
+    run: list[Pushed] = [(0x5D, n * 7 % 300, b"", 5, None, bytes(n % largest)) for n in range(1_000)]
+    bundle = Bundle(Stamper(Hlc(OWN)))
+
+    assert bundle.add_mixed(run, 0, routes, 0, True, NOW) == len(run)
+    bundle.flush()
+
+    for each in neighbours:
+        found = plain(b"".join(octets for *_, octets in each.got))
+        assert [(push.wire_expr.scope, push.body) for push, _ in found] == [(n[1], m.Put(n[5])) for n in run]
+        stamps = [stamp for _, stamp in found if stamp is not None]
+        assert stamps == sorted(set(stamps))
+        assert each.samples == count_messages(each.parts) == len(run)
+        assert all(
+            len(part) <= min(JOINED, *rooms, 60_000) or count_messages([part, b""]) == 1 for part in each.parts[::2]
+        )
+        assert len(each.parts) < 50 or min(rooms) <= 1_000
+
+
+def test_large_payloads_of_many_keys_are_not_copied() -> None:
+    neighbour = Neighbour()
+    faces: tuple[Forwarder, ...] = (neighbour,)
+    ways = [route(f"key/{number}", number, faces) for number in range(4)]
+    routes = Routes(lambda header, scope, suffix: ways[scope])
+    for number in range(4):
+        routes.of(0x5D, number, b"", 0)
+    run: list[Pushed] = [(0x5D, n, b"", 5, None, bytes(ALONE + (n == 2))) for n in range(4)]
+    bundle = Bundle(Stamper(Hlc(OWN)))
+
+    assert bundle.add_mixed(run, 0, routes, 0, True, NOW) == 2
+    assert bundle.add_mixed(run, 2, routes, 0, True, NOW) == 2
+    bundle.add(ways[2], run[2:3], True, NOW)
+    assert bundle.add_mixed(run, 3, routes, 0, True, NOW) == 4
+    bundle.flush()
+
+    assert [push.wire_expr.scope for push, _ in plain(b"".join(neighbour.parts))] == [0, 1, 2, 3]
+    assert any(part is run[2][5] for part in neighbour.parts)
+    assert neighbour.samples == 4
 
 
 def plain(octets: bytes) -> list[tuple[m.Push, int | None]]:

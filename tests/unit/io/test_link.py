@@ -201,6 +201,48 @@ def test_closed_link_says_so_and_closing_again_is_nothing(ends: tuple[AnyLink, A
     assert "closed" in repr(near)
 
 
+def test_the_file_of_a_closed_link_stays_open_until_the_last_has_left() -> None:
+    with pair("tcp/127.0.0.1:0") as (near, _):
+        assert isinstance(near, TcpLink)
+        near._enter()
+        near._enter()
+        near.close()
+        near._leave()
+        assert near._socket.fileno() >= 0
+        with pytest.raises(LinkClosed):
+            near._enter()
+        assert near._socket.fileno() >= 0
+
+        near._leave()
+        assert near._socket.fileno() == -1
+
+
+def test_a_link_closed_under_many_threads_gives_its_file_back_once() -> None:
+    for _ in range(100):
+        with pair("tcp/127.0.0.1:0") as (near, far):
+            go = threading.Event()
+
+            def use(near: object = near, go: threading.Event = go) -> None:
+                go.wait()
+                while not near.closed:  # type: ignore[attr-defined]
+                    try:
+                        near.try_send(b"x")  # type: ignore[attr-defined]
+                    except Exception:  # noqa: BLE001 - closed
+                        return
+
+            threads = [in_thread(use) for _ in range(4)]
+            threads.append(in_thread(lambda near=near: near.receive_into(memoryview(bytearray(9)))))  # type: ignore[misc]
+            go.set()
+            near.close()
+            for thread in threads:
+                thread.join(60)
+                assert not thread.is_alive()
+
+            assert until(lambda near=near: near._socket.fileno() == -1)  # type: ignore[misc]
+            assert not near._inside  # type: ignore[union-attr]
+            far.close()
+
+
 def test_try_send_stops_where_the_kernel_is_full(ends: tuple[AnyLink, AnyLink]) -> None:
     near, far = ends
     chunk = bytes(1 << 20)

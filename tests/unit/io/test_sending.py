@@ -160,6 +160,36 @@ def test_messages_that_follow_at_once_are_left_to_the_flusher_after_a_few(valve:
     assert own_threads()
 
 
+def test_messages_larger_than_a_batch_are_written_together_on_a_busy_link(valve: Valve) -> None:
+    later: list[Callable[[], None]] = []
+    outbox = Outbox(valve, framed, room=ROOM, queue_bytes=20_000, now=lambda: 1.0, soon=later.append)
+    valve.open()
+    messages = [bytes([number]) * 2_500 for number in range(9)]
+
+    writes = []
+    for message in messages:
+        assert put(outbox, message)
+        writes.append(len(valve.took))
+
+    assert writes == [1, 2, 3, 3, 3, 3, 4, 4, 4]  # a few at once, then as many as half the bound holds
+    assert len(later) == 1
+    later.pop()()
+    assert len(valve.took) == 5
+    assert b"".join(batch[1:] for batch in valve.batches()) == b"".join(messages)
+    outbox.close()
+
+
+def test_messages_larger_than_a_batch_are_written_at_once_on_an_idle_link(valve: Valve) -> None:
+    clock = iter(range(1, 1_000))
+    outbox = Outbox(valve, framed, room=ROOM, queue_bytes=20_000, now=lambda: float(next(clock)))
+    valve.open()
+
+    for number in range(9):
+        assert put(outbox, bytes([number]) * 2_500)
+        assert len(valve.took) == number + 1
+    outbox.close()
+
+
 def test_express_message_does_not_wait_for_others(valve: Valve, outbox: Outbox) -> None:
     valve.open()
     outbox.last_sent = time.monotonic() + 60
@@ -184,14 +214,17 @@ def test_urgent_conduits_go_first(valve: Valve, outbox: Outbox) -> None:
 
 
 def test_urgent_message_overtakes_the_rest_of_a_large_one(valve: Valve, outbox: Outbox) -> None:
-    put(outbox, bytes(50 * ROOM), key=9)
+    held = outbox.hold()
+    assert outbox.push(9, (bytes(ROOM), bytes(29 * ROOM)), 30 * ROOM)
+    assert outbox.push(9, (b"another", b""), 7)
+    outbox.let_go(held)
     put(outbox, b"urgent", key=1)
     valve.open()
 
     assert outbox.flush(PATIENCE)
     order = [batch[0] for batch in valve.batches()]
     assert order.index(1) < 10
-    assert order.count(9) == 50
+    assert order.count(9) == 31
 
 
 def test_control_batches_go_before_everything(valve: Valve, outbox: Outbox) -> None:
@@ -466,16 +499,17 @@ def test_many_threads_lose_nothing_and_keep_their_order(threads: int) -> None:
     assert seen == {who: list(range(count)) for who in range(threads)}
 
 
-def test_last_messages_of_a_burst_are_not_forgotten() -> None:
+@pytest.mark.parametrize("message", [b"12345678", bytes(3 * ROOM)], ids=["small", "larger than a batch"])
+def test_last_messages_of_a_burst_are_not_forgotten(message: bytes) -> None:
     with pair("tcp/127.0.0.1:0") as (near, far):
         got: list[bytes] = []
-        reader = in_thread(lambda: read_batches(far, got.append))
-        outbox = Outbox(near, bare, room=ROOM)
+        reader = in_thread(lambda: read_batches(far, lambda batch: got.append(batch[1:])))
+        outbox = Outbox(near, framed, room=ROOM)
 
         for burst in range(200):
             for _ in range(burst % 40):
-                put(outbox, b"12345678")
-            total = sum(number % 40 for number in range(burst + 1)) * 8
+                put(outbox, message)
+            total = sum(number % 40 for number in range(burst + 1)) * len(message)
             assert until(lambda total=total: sum(map(len, got)) == total, 2)  # type: ignore[misc]
 
         outbox.close()

@@ -75,12 +75,13 @@ class Reassembly:
         self._skipping = False
         self._size += len(chunk)
         self._budget.left -= len(chunk)
-        self._keep(chunk)
         if more:
+            self._keep(chunk)
             self._held += 1
             self._next = sn + 1 & self._mask
             return None
         whole = self._chunks
+        whole.append(chunk)
         self._held = 0
         self._abandon()
         return whole

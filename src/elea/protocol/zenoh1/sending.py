@@ -94,10 +94,12 @@ class Sender:
         if self._bare:
             return self._take_bare(queue)
         conduit = key if self._qos else DEFAULT_PRIORITY << 1 | key & 1
+        first = len(queue[0]) + len(queue[1])
+        if first > self._capacity:
+            return self._fragments(conduit, queue[0], queue[1]), 2, first
         head = self._head(conduit, FRAME)
         room = self._capacity - len(head)
         count = len(queue)
-        first = len(queue[0]) + len(queue[1])
         if first > room:
             return self._fragments(conduit, queue[0], queue[1]), 2, first
         if count > 2:
@@ -158,35 +160,42 @@ class Sender:
         if conduit & 1:
             kind |= RELIABLE
         priority = conduit >> 1
-        sn = _vle(self._next[conduit])
+        sn, size = _vle(self._next[conduit])
         if priority == DEFAULT_PRIORITY:
-            return b"%c%b%c" % (kind | EXTENDED, sn, mark) if mark else b"%c%b" % (kind, sn)
+            if not mark:
+                return (kind | sn << 8).to_bytes(1 + size, "little")
+            return (kind | EXTENDED | sn << 8 | mark << 8 + 8 * size).to_bytes(2 + size, "little")
+        number = sn.to_bytes(size, "little")
         if mark:
-            return b"%c%b%c%c%c" % (kind | EXTENDED, sn, EXT_QOS | EXTENDED, priority, mark)
-        return b"%c%b%c%c" % (kind | EXTENDED, sn, EXT_QOS, priority)
+            return b"%c%b%c%c%c" % (kind | EXTENDED, number, EXT_QOS | EXTENDED, priority, mark)
+        return b"%c%b%c%c" % (kind | EXTENDED, number, EXT_QOS, priority)
 
     def _fragments(self, conduit: int, before: bytes, payload: bytes) -> list[list[Octets]]:
         """One message cut into FRAGMENTs that fill their batches."""
-        first, second = memoryview(before), memoryview(payload)
-        offset = len(first)
-        size = offset + len(second)
+        view = memoryview(payload)
+        left = len(before) + len(payload)
         at = 0
         mark = EXT_FIRST if self._marked else 0
         out: list[list[Octets]] = []
-        while at < size:
+        while left:
             head = self._head(conduit, FRAGMENT | MORE, mark)
-            end = at + self._capacity - len(head)
-            if end >= size:
-                end = size
+            size = self._capacity - len(head)
+            if left <= size:
+                size = left
                 head = self._head(conduit, FRAGMENT, mark)
-            chunk: list[Octets] = [second[max(at - offset, 0) : max(end - offset, 0)]]
-            if at < offset:
-                chunk.insert(0, first[at:end])
-            batch = self._sealed(head, chunk, end - at)
-            assert batch is not None
+            start = before[:size]  # empty, from the second fragment on, unless details are very long
+            end = at + size - len(start)
+            if self._prefix and not self._compression:
+                head = (len(head) + size).to_bytes(self._prefix, "little") + head + start
+                out.append([head, view[at:end]] if end - at > SCATTERED else [head + view[at:end]])
+            else:
+                batch = self._sealed(head, (start, view[at:end]), size)
+                assert batch is not None
+                out.append(batch)
             self._advance(conduit)
-            out.append(batch)
+            before = before[size:]
             at = end
+            left -= size
             mark = 0
         return out
 
@@ -240,10 +249,14 @@ def count_messages(parts: Sequence[bytes]) -> int:
     return count
 
 
-def _vle(value: int) -> bytes:
-    """A sequence number; at most four octets, because the widest mask has 28 bits."""
+def _vle(value: int) -> tuple[int, int]:
+    """The octets of a sequence number, as a number whose lowest octet is the first, and how many they are.
+
+    At most four, because the widest mask has 28 bits. Numbers are joined to a head at a third of the cost of octets.
+    """
     if value > 0x1F_FFFF:
-        return bytes((value & 0x7F | 0x80, value >> 7 & 0x7F | 0x80, value >> 14 & 0x7F | 0x80, value >> 21))
+        low = value & 0x7F | (value & 0x3F80) << 1 | (value & 0x1F_C000) << 2
+        return low | (value & 0xFE0_0000) << 3 | 0x80_8080, 4
     if value > 0x3FFF:
-        return bytes((value & 0x7F | 0x80, value >> 7 & 0x7F | 0x80, value >> 14))
-    return bytes((value & 0x7F | 0x80, value >> 7)) if value > 0x7F else bytes((value,))
+        return value & 0x7F | (value & 0x3F80) << 1 | (value & 0x1F_C000) << 2 | 0x8080, 3
+    return (value & 0x7F | (value & 0x3F80) << 1 | 0x80, 2) if value > 0x7F else (value, 1)

@@ -16,7 +16,7 @@ from elea.protocol.zenoh1.terms import Agreement
 from elea.wire.primitives import Unknown, long_z, read_extension
 from elea.wire.zenoh1.batch import FIRST_NETWORK_ID, decompress
 from elea.wire.zenoh1.codec import DIALECT, read_network_message, read_transport_message
-from elea.wire.zenoh1.messages import Close, Fragment, KeepAlive
+from elea.wire.zenoh1.messages import Close, KeepAlive
 from elea.wire.zenoh1.samples import Pushed, read_large_push
 
 __all__ = ["CONDUITS", "DEFAULT_PRIORITY", "Receiver", "Sink"]
@@ -34,8 +34,12 @@ FRAGMENT: Final = 0x06
 HEAD: Final = 64
 """Octets in which the head of a FRAGMENT ends, if no extension is longer than any we know."""
 
+RELIABLE: Final = 0x20
+MORE: Final = 0x40
 EXTENDED: Final = 0x80
 EXT_QOS: Final = 0x31
+EXT_FIRST: Final = 0x02
+EXT_DROP: Final = 0x03
 
 
 class Sink(Protocol):
@@ -150,7 +154,7 @@ class Receiver:
         self.octets += len(batch)
         if isinstance(batch, memoryview):
             if batch[0] & ID == FRAGMENT and not self._lowlatency and not self._compression:
-                self._large_fragment(batch, sink)
+                self._fragment(batch, bytes(batch[:HEAD]), 0, sink)
                 return
             batch = bytes(batch)
         if self._lowlatency:
@@ -178,7 +182,7 @@ class Receiver:
                     priority, at = _frame_priority(batch, at)
             except IndexError:
                 raise Truncated(DIALECT, size) from None
-            reliable = header & 0x20 != 0
+            reliable = header & RELIABLE != 0
             if not self._is_next(sn, priority, reliable):
                 at = _skip(batch, at)
                 continue
@@ -210,13 +214,14 @@ class Receiver:
         """Take a transport message that is no FRAME; returns where it ends."""
         if batch[at] == KEEP_ALIVE:
             return at + 1
+        if batch[at] & ID == FRAGMENT:
+            self._fragment(batch, batch, at, sink)
+            return len(batch)
         try:
             message, end = read_transport_message(batch, at)
         except IndexError:
             raise Truncated(DIALECT, len(batch)) from None
-        if isinstance(message, Fragment):
-            self._fragment(message, sink)
-        elif isinstance(message, Close):
+        if isinstance(message, Close):
             self.closed = True
             sink.closed(message.reason, message.session)
             return len(batch)
@@ -225,21 +230,14 @@ class Receiver:
             self.ignored += 1
         return end
 
-    def _large_fragment(self, batch: memoryview, sink: Sink) -> None:
-        """A batch of one FRAGMENT, whose chunk is not copied yet."""
-        head = bytes(batch[:HEAD])
+    def _fragment(self, batch: bytes | memoryview, head: bytes, at: int, sink: Sink) -> None:
+        """Take the FRAGMENT that starts at `at` and ends with the batch, which begins with `head`."""
+        header = head[at]
         try:
-            message, _ = read_transport_message(head, 0)
-        except (IndexError, Truncated):
-            self._receive_plain(bytes(batch), sink)  # it has long extensions
-            return
-        assert isinstance(message, Fragment)
-        at = HEAD - len(message.chunk)
-        self._fragment(message, sink, batch[at:])
-
-    def _fragment(self, message: Fragment, sink: Sink, view: memoryview | None = None) -> None:
-        sn, chunk, reliable, more, qos, first, drop, _ = message
-        priority = DEFAULT_PRIORITY if qos is None else qos & 7
+            sn, priority, first, drop, at = _fragment_head(head, at)
+        except Truncated:
+            sn, priority, first, drop, at = _fragment_head(bytes(batch), at)  # it has long extensions, or is cut off
+        reliable = header & RELIABLE != 0
         if not self._is_next(sn, priority, reliable):
             return
         self.fragments += 1
@@ -248,7 +246,7 @@ class Receiver:
         if reassembly is None:
             reassembly = Reassembly(mask=self._mask, marked=self._marked, limit=self._max_message, budget=self._budget)
             self._reassemblies[conduit] = reassembly
-        chunks = reassembly.add(sn, chunk if view is None else view, more=more, first=first, drop=drop)
+        chunks = reassembly.add(sn, batch[at:], more=header & MORE != 0, first=first, drop=drop)
         if chunks is None:
             return
         sample = read_large_push(chunks)
@@ -294,6 +292,41 @@ def _frame_priority(buf: bytes, at: int) -> tuple[int, int]:
             unknown, at = read_extension(buf, at, header & 0x7F, unknown, DIALECT)
         if header < EXTENDED:
             return priority, at
+
+
+def _fragment_head(buf: bytes, at: int) -> tuple[int, int, bool, bool, int]:
+    """Number, priority, whether it is the first of its message or gives it up, and where the chunk begins.
+
+    The generated codec has a value to make and the chunk to copy: 0.3 µs a fragment, where taking one costs 1 µs.
+    """
+    priority, first, drop = DEFAULT_PRIORITY, False, False
+    unknown: tuple[Unknown, ...] = ()
+    try:
+        more = buf[at] > 127
+        sn = buf[at + 1]
+        at += 2
+        if sn > 127:
+            sn, at = long_z(buf, at, sn, 32, DIALECT)
+        while more:
+            ext = buf[at]
+            at += 1
+            more = ext > 127
+            ext &= 0x7F
+            if ext == EXT_FIRST:
+                first = True
+            elif ext == EXT_DROP:
+                drop = True
+            elif ext == EXT_QOS:
+                value = buf[at]
+                at += 1
+                if value > 127:
+                    value, at = long_z(buf, at, value, 8, DIALECT)
+                priority = value & 7
+            else:
+                unknown, at = read_extension(buf, at, ext, unknown, DIALECT)
+    except IndexError:
+        raise Truncated(DIALECT, len(buf)) from None
+    return sn, priority, first, drop, at
 
 
 def _skip(buf: bytes, at: int) -> int:

@@ -7,7 +7,6 @@ is left to the generated codec, which is also the oracle these functions are tes
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 from elea.model.errors import ConstraintViolated, DecodeError, Malformed, Truncated, UnknownMandatoryExtension
@@ -38,8 +37,10 @@ SHM: Final = 0x12
 LARGE_HEAD: Final = 512
 
 
-def read_pushes(buf: bytes, at: int, out: list[Pushed]) -> int:
+def read_pushes(buf: bytes, at: int, out: list[Pushed], cut: bool = False) -> int:
     """Append the PUSH/PUT messages that start at `at`; returns where the run ends.
+
+    If `buf` may be `cut` off, what there is of the last payload is taken, and the run ends beyond `buf`.
 
     0.36 µs a message of 64 octets in plain Python where the generated codec takes 1.5 µs (`bench/wire.py`).
     """
@@ -92,7 +93,7 @@ def read_pushes(buf: bytes, at: int, out: list[Pushed]) -> int:
             if length > 127:
                 length, at = long_z(buf, at, length, 32, DIALECT)
             end = at + length
-            if end > size:
+            if end > size and not cut:
                 raise Truncated(DIALECT, size, length, size - at)
             append((header, scope, suffix, qos, meta, buf[at:end]))
             at = end
@@ -101,29 +102,22 @@ def read_pushes(buf: bytes, at: int, out: list[Pushed]) -> int:
     return at
 
 
-def read_large_push(chunks: Sequence[bytes | bytearray | memoryview]) -> Pushed | None:
-    """A message in chunks that is one PUSH/PUT, its payload copied once; None if it is anything else."""
+def read_large_push(chunks: list[bytes | bytearray | memoryview]) -> Pushed | None:
+    """A message in chunks that is one PUSH/PUT, its payload copied once; None if it is anything else.
+
+    The first of the chunks is cut down to what it has of the payload.
+    """
     head = bytes(chunks[0][:LARGE_HEAD])
     run: list[Pushed] = []
     try:
-        read_pushes(head, 0, run)
-        return None
-    except Truncated as error:
-        # What is missing is the payload, if it ends where the chunks do.
-        at, length = len(head) - error.have, error.need
+        end = read_pushes(head, 0, run, True)
     except DecodeError:
         return None  # whoever reads the whole will find the same
-    if at + length != sum(map(len, chunks)):
+    if len(run) != 1 or end != sum(map(len, chunks)):
         return None
-    end = at - (length.bit_length() + 6) // 7  # where the length of the payload begins, unless it is padded
-    try:
-        read_pushes(head[:end] + b"\0", 0, run)
-    except DecodeError:
-        return None
-    if len(run) != 1:
-        return None
-    header, scope, suffix, qos, meta, _ = run[0]
-    return header, scope, suffix, qos, meta, b"".join([memoryview(chunks[0])[at:], *chunks[1:]])
+    header, scope, suffix, qos, meta, begun = run[0]
+    chunks[0] = memoryview(chunks[0])[len(head) - len(begun) :]
+    return header, scope, suffix, qos, meta, b"".join(chunks)
 
 
 def _skip_details(buf: bytes, at: int, body: int) -> int:
