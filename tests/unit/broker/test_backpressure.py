@@ -98,4 +98,4 @@ def test_a_slow_asker_gets_all_answers_and_slows_the_answerer(
                 time.sleep(1.5)  # long enough to fill every buffer on the way
 
     assert got == list(range(ANSWERS))
-    assert set(router._runtime.links.connections) == links
+    assert links <= set(router._runtime.links.connections)  # one may still have been joining
