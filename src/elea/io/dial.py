@@ -51,9 +51,11 @@ def _connected(where: Locator, address: Address, *, kind: socket.SocketKind, tim
         sock.settimeout(timeout)
         sock.connect(address.sockaddr)
         sock.settimeout(None)
-    except (OSError, ValueError) as error:
+    except BaseException as error:
         sock.close()
-        raise _cannot_connect(where, error, timeout) from error
+        if isinstance(error, OSError | ValueError):
+            raise _cannot_connect(where, error, timeout) from error
+        raise
     return sock
 
 
