@@ -201,14 +201,14 @@ def alerts(session: elea.Session) -> list[int]:
 # -- the program -------------------------------------------------------------------------------------------------------
 
 
-def run(place: Path, *, rows: int, kills: int, seed: int) -> dict[str, Any]:
+def run(place: Path, *, rows: int, runs: int, kills: int, seed: int) -> dict[str, Any]:
     """See the module."""
     chance = random.Random(seed)
     with StoringBroker("--store", str(place / "store"), "--persist", "**") as broker, client(broker.locator) as session:
         project = Project(place, broker.locator)
         done = 0
         seconds = []
-        for at in range(kills + 2):
+        for at in range(kills + runs):
             put(session, range(done, done + rows))
             done += rows
             killed = FLOWS[at % len(FLOWS)] if at < kills else None
@@ -228,10 +228,10 @@ def run(place: Path, *, rows: int, kills: int, seed: int) -> dict[str, Any]:
         }
 
 
-def run_apart(*, rows: int = ROWS, kills: int = 0, seed: int = 1) -> dict[str, Any]:
+def run_apart(*, rows: int = ROWS, runs: int = 2, kills: int = 0, seed: int = 1) -> dict[str, Any]:
     """The same in a process of its own, with port 15002 for itself."""
     words = [sys.executable, "-m", "tests.spark.declaring", "--inside", "--rows", str(rows)]
-    words += ["--kills", str(kills), "--seed", str(seed)]
+    words += ["--runs", str(runs), "--kills", str(kills), "--seed", str(seed)]
     apart = ["unshare", "--map-root-user", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
     try:
         can_part = subprocess.run([*apart, "true"], capture_output=True, check=False).returncode == 0
@@ -252,15 +252,16 @@ def main() -> int:
     """Run; 0 if nothing was lost and nothing came twice."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=ROWS, help="samples before each run")
+    parser.add_argument("--runs", type=int, default=2, help="that come to their end")
     parser.add_argument("--kills", type=int, default=0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.inside:
         with tempfile.TemporaryDirectory() as place:
-            found = run(Path(place), rows=given.rows, kills=given.kills, seed=given.seed)
+            found = run(Path(place), rows=given.rows, runs=given.runs, kills=given.kills, seed=given.seed)
     else:
-        found = run_apart(rows=given.rows, kills=given.kills, seed=given.seed)
+        found = run_apart(rows=given.rows, runs=given.runs, kills=given.kills, seed=given.seed)
     print(json.dumps(found))
     is_wrong = any(found[name][what] for name in ("bronze", "silver", "alerts") for what in ("lost", "duplicated"))
     return 1 if is_wrong else 0

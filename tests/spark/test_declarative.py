@@ -19,7 +19,15 @@ def check(found: dict[str, Any], rows: int, runs: int) -> None:
     assert found["corrupt"] == ["no JSON"] * runs
 
 
-def test_each_run_takes_what_is_new_to_tables_and_back() -> None:
+def test_run_takes_samples_to_tables_and_back() -> None:
+    found = run_apart(runs=1)
+
+    check(found, ROWS, 1)
+    assert found["batches"] == 1
+
+
+@pytest.mark.long
+def test_each_run_takes_what_is_new() -> None:
     found = run_apart()
 
     check(found, 2 * ROWS, 2)
