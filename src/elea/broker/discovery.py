@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import queue
-import random
 import threading
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -18,6 +17,7 @@ from elea.broker.gossip import LINK_STATE, Candidate, Gossip, Rules, Said, may_c
 from elea.broker.links import Connection, Links
 from elea.broker.node import Node
 from elea.broker.zenoh1 import Zenoh1Session
+from elea.io.chance import SystemChance
 from elea.io.scouting import SCOUTING_GROUP, ScoutListener, ScoutSender
 from elea.io.timers import Keeper, monotonic
 from elea.model.errors import ConfigError, EleaError, OperationTimeout
@@ -134,7 +134,7 @@ class Discovery:
         self._meeting: set[bytes] = set()
         self._lock = threading.Lock()
         self._closed = threading.Event()
-        self._random = random.SystemRandom()
+        self._chance = SystemChance()
         self._answerer: ScoutAnswerer | None = None
         self._listener: ScoutListener | None = None
         self._seeker: Seeker | None = None
@@ -307,7 +307,7 @@ class Discovery:
             self._say(said)
             # Still locked: who waits must not see that we have heard, and nobody we are about to connect to.
             for candidate in candidates:
-                self._meet(candidate, self._random.uniform(0.0, HESITATION))
+                self._meet(candidate, self._chance.randrange(0, 1000) / 1000 * HESITATION)
 
     def _say(self, said: list[Said]) -> None:
         for one in said:
