@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-import stat
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -117,7 +116,7 @@ class Places:
             # A name that leads to a pipe must not keep us waiting.
             handle = Handle(Path(place.path), os.O_RDONLY | os.O_NONBLOCK, pinned=True)
             found = os.fstat(handle.fd)
-            if not stat.S_ISREG(found.st_mode) or (found.st_dev, found.st_ino) != (place.device, place.inode):
+            if (found.st_dev, found.st_ino) != (place.device, place.inode):
                 raise NotInPlace(f"{place.path} is another file")
             self._handle, self._salt, self._file = handle, read_header(handle).salt, place[:3]
         return self._handle
