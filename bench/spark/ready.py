@@ -45,12 +45,13 @@ class _Reader(DataSourceReader):
         import pyarrow as pa
 
         from bench.spark.stage import batch_of
-        from elea.spark.schema import Rows
+        from elea.spark.rows import Rows
 
         made = batch_of(ROWS)
         rows = Rows(self._schema, None).schema
         columns = {"encoding": pa.repeat("zenoh/bytes", ROWS), "kind": pa.repeat("PUT", ROWS)}
         columns |= {"timestamp": pa.array(range(ROWS)), "key": made["key"], "payload": made["payload"]}
+        columns |= {"source_id": pa.repeat(bytes(range(16)), ROWS), "sn": pa.array(range(ROWS))}
         arrays = [columns.get(field.name, pa.nulls(ROWS)).cast(field.type) for field in rows]
         batch = pa.RecordBatch.from_arrays(arrays, schema=rows)
         for _ in range(self._rows // TASKS // ROWS):

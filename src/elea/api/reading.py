@@ -2,7 +2,8 @@
 
 A range comes in answers of about `CHUNK_BYTES`; the next one is asked for when one has come, so that at most two are in
 memory, however slow the reader is. The octets are copied once, from messages into one buffer; the batches lie in it.
-A store on this machine sends no blocks that lie in files which we may read, it tells where (`elea.store.inplace`).
+A store on this machine sends no blocks that lie in files which we may read, it tells where (`elea.store.inplace`); they
+are read one at a time, when they are wanted.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from elea.api.session import Session
+    from elea.store.inplace import Place
 
 __all__ = ["Reading"]
 
@@ -83,9 +85,9 @@ class Reading:
             self._fixed.append(f"log={log}")
         self._target = QueryTarget.BEST_MATCHING if log is None else QueryTarget.ALL
         self._payload = None if keys is None else json.dumps({"keys": [str(KeyExpr(one)) for one in keys]}).encode()
-        self._batches: deque[pa.RecordBatch] = deque()
+        self._here: deque[pa.RecordBatch | Place] = deque()
         self._machine = machine()
-        self._places: Places | None = None if self._machine is None else Places()
+        self._places = Places()
         self.log: str | None = None
         """The log that is read, known from the first batch on."""
         self.epoch: str | None = None
@@ -104,10 +106,10 @@ class Reading:
         return self
 
     def __next__(self) -> pa.RecordBatch:
-        while not self._batches:
+        while (batch := self.ready()) is None:
             if not self.fetch():
                 raise StopIteration
-        return self._batches.popleft()
+        return batch
 
     def read_all(self) -> pa.Table:
         """Everything that is left, as one table."""
@@ -133,31 +135,46 @@ class Reading:
             self._session._storing.calls.discard(call)
 
     def fetch(self) -> bool:
-        """Wait for the next answer; False if there is none."""
+        """Read the next block or wait for the next answer, when nothing is `ready`; False if there is none."""
+        if self._here:
+            place = self._here.popleft()
+            batch = self._places.load(place)
+            if batch is not None:
+                self._here.appendleft(batch)
+                return True
+            self._ask_for_octets(place.first)
         call = self._call
         if call is None:
             return False
         self._call = None
         call.renew()
         answer = call.finish()
-        batches = self._decoded(call, answer.get("places"))
-        if batches is None:  # whatever it is, the store knows better: it sends the octets, or says what is wrong
-            self._places = None
-            self._call = self._ask()
+        batches = self._decoded(call)
+        here = self._places.among(batches, answer.get("places") or ())
+        if here is None:
+            self._ask_for_octets(self._from)
             return self.fetch()
         self._note(answer, sum(batch.num_rows for batch in batches))
-        self._batches.extend(batches)
+        self._here.extend(one for one in here if isinstance(one, tuple) or one.num_rows)
         return True
 
     def ready(self) -> pa.RecordBatch | None:
-        """The next batch, if it is here."""
-        return self._batches.popleft() if self._batches else None
+        """The next batch, if it is in memory."""
+        return None if not self._here or isinstance(self._here[0], tuple) else self._here.popleft()
+
+    def _ask_for_octets(self, start: int | None) -> None:
+        """Go on from a block that cannot be read here: the store sends it, or knows what is wrong with it."""
+        self.close()
+        self._here.clear()
+        self._machine = None
+        self._from = start
+        self._call = self._ask()
 
     # -- answers
 
     def _ask(self) -> Call:
         parameters = list(self._fixed)
-        if self._places is not None:
+        if self._machine is not None:
             parameters.append(f"machine={self._machine}")
         for name, value in (("from", self._from), ("to", self._to), ("limit", self._limit)):
             if value is not None:
@@ -168,8 +185,8 @@ class Reading:
         call.begin()
         return call
 
-    def _decoded(self, call: Call, told: Sequence[Sequence[Any]] | None) -> list[pa.RecordBatch] | None:
-        """The batches of an answer, out of its pieces and of the files it names; None if those cannot be read here."""
+    def _decoded(self, call: Call) -> list[pa.RecordBatch]:
+        """The batches of an answer, out of its pieces."""
         if call.finals > 1:
             raise StoreError(f"several logs keep keys of {self._key_expr}; read each by its own key expression")
         pa = arrow()
@@ -183,12 +200,7 @@ class Reading:
                 batches = list(stream)
         except pa.ArrowException as error:
             raise StoreError(f"a store has answered with a broken Arrow stream: {error}") from error
-        if told and self._places is not None:
-            found = self._places.among(batches, told)
-            if found is None:
-                return None
-            batches = found
-        return [batch for batch in batches if batch.num_rows]
+        return batches
 
     def _note(self, answer: dict[str, Any], rows: int) -> None:
         """Find out where the answer leaves us, and ask for what follows."""

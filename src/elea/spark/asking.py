@@ -11,7 +11,7 @@ from elea.model.qos import ConsolidationMode, QueryTarget
 from elea.model.timerange import TimeExpr
 from elea.spark.connecting import session_of, where
 from elea.spark.options import ReadOptions
-from elea.spark.schema import Rows
+from elea.spark.rows import Rows
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -18,7 +18,7 @@ from elea.spark.logs import Logs
 from elea.spark.offsets import EARLIEST, LATEST, Head, Offset, Place, parse_text
 from elea.spark.options import PARALLELISM, ReadOptions
 from elea.spark.planning import Piece, pieces_of, reach, split
-from elea.spark.schema import Rows
+from elea.spark.rows import Rows
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -16,11 +16,11 @@ from pyspark.sql.datasource import InputPartition
 from elea.model.errors import DataLost, StoreCorrupt, StoreReplaced, StoreTrimmed
 from elea.model.qos import SampleKind
 from elea.model.timerange import TimeBound, TimeExpr, TimeRange
-from elea.spark.connecting import answered, session_of
+from elea.spark.connecting import answered, session_of, settle
 from elea.spark.losses import tell
 from elea.spark.options import ReadOptions
 from elea.spark.planning import Piece
-from elea.spark.schema import Rows
+from elea.spark.rows import Rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,6 +57,7 @@ def fetch(partition: LogPartition, options: ReadOptions, rows: Rows, *, strict: 
             for batch, following in _batches(partition, options, start, strict=strict):
                 yield rows.rows_of(batch, piece.log)
                 start = following
+            settle()
             return
         except StoreTrimmed as error:
             if strict:

@@ -20,7 +20,7 @@ from elea.spark.connecting import session_of
 from elea.spark.offsets import Head
 from elea.spark.options import ReadOptions
 from elea.spark.planning import Piece
-from elea.spark.schema import Rows
+from elea.spark.rows import Rows
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -29,7 +29,8 @@ from elea.spark.losses import Losses
 from elea.spark.offsets import LATEST, Head, Offset, Place, form_of, parse
 from elea.spark.options import SPOOL, ReadOptions
 from elea.spark.planning import Piece, Reached, admit, damaged_between, reach
-from elea.spark.schema import Rows, landed, nullable
+from elea.spark.rows import Rows
+from elea.spark.schema import landed, nullable
 
 if TYPE_CHECKING:
     import pyarrow as pa

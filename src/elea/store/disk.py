@@ -18,7 +18,6 @@ import contextlib
 import errno
 import struct
 import threading
-import zlib
 from collections.abc import Callable, Sequence
 from enum import Enum
 from pathlib import Path
@@ -29,6 +28,7 @@ import pyarrow as pa
 from elea.model.errors import StoreCorrupt, StoreError, StoreFull, StoreInUse, StoreReadOnly
 from elea.model.limits import STORE_SEGMENT_BYTES
 from elea.store.catalogue import Catalogue, CatalogueDamaged, Damage
+from elea.store.checksum import crc32
 from elea.store.columns import Facts
 from elea.store.files import Files, Handle, Lock
 from elea.store.frames import BLOCK, seal
@@ -427,7 +427,7 @@ class DiskShelf:
             start = _INDEX_HEAD.size
             whole = magic == _INDEX_MAGIC and len(data) == start + latest + sources
             # Without a copy: it may have a hundred megabytes, and somebody waits.
-            if not whole or zlib.crc32(memoryview(data)[12:], self._salt) != crc:
+            if not whole or crc32(memoryview(data)[12:], self._salt) != crc:
                 raise ValueError("wrong checksum")
             octets = pa.py_buffer(data)
             parts = octets.slice(start, latest), octets.slice(start + latest)
@@ -444,7 +444,7 @@ class DiskShelf:
         rest = _INDEX_HEAD.pack(_INDEX_MAGIC, 0, position, len(tables[0]), len(tables[1]))[12:]
         crc = self._salt
         for part in (rest, *tables):
-            crc = zlib.crc32(part, crc)
+            crc = crc32(part, crc)
         try:
             self._files.replace(self.path / INDEX, [_INDEX_MAGIC, struct.pack("<I", crc), rest, *tables])
         except OSError as error:

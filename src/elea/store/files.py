@@ -88,6 +88,14 @@ class Handle:
             missing -= len(more)
         return b"".join(parts)
 
+    def read_into(self, place: memoryview, offset: int) -> int:
+        """Fill `place` with what is at `offset`; the octets that were there, fewer only at the end of the file."""
+        file = self._descriptor()
+        done = 0
+        while done < len(place) and (more := os.preadv(file.fd, [place[done:]], offset + done)):
+            done += more
+        return done
+
     def _descriptor(self) -> _Descriptor:
         file = self._open
         if file is None:

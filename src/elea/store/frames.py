@@ -14,11 +14,11 @@ a payload that looks like a frame is not taken for one when the reader looks for
 from __future__ import annotations
 
 import struct
-import zlib
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from elea.model.limits import STORE_FRAME_HEAD_BYTES
+from elea.store.checksum import crc32
 from elea.store.columns import Facts
 
 __all__ = ["BLOCK", "HEADER", "BadFrame", "Block", "bare", "check_body", "find_frames", "read_head", "seal"]
@@ -68,13 +68,13 @@ def seal(message: Octets, magic: bytes, facts: Facts, *, salt: int, offset: int)
     view = memoryview(message)
     _, metadata = _PREFIX.unpack_from(view)
     body = view[_PREFIX.size + metadata :]
-    body_crc = zlib.crc32(body, salt)
+    body_crc = crc32(body, salt)
     sealed = metadata + _SEAL.size
     prefix = _PREFIX.pack(_CONTINUATION, sealed)
     table = view[_PREFIX.size : _PREFIX.size + metadata]
     span = (facts.first, facts.last, facts.min_ntp, facts.max_ntp, facts.min_arrival, facts.max_arrival)
     end = bytearray(_SEAL.pack(magic, 0, sealed, len(body), body_crc, facts.rows, *span))
-    head_crc = zlib.crc32(end, zlib.crc32(table, zlib.crc32(prefix, salt)))
+    head_crc = crc32(end, crc32(table, crc32(prefix, salt)))
     struct.pack_into("<I", end, _CRC_AT, head_crc)
     head = bytes(prefix) + bytes(table) + bytes(end)
     return [head, body], Block(offset, len(head), len(body), body_crc, facts)
@@ -107,7 +107,7 @@ def read_head(data: Octets, *, offset: int, magic: bytes, salt: int, at: int = 0
     place = size - _SEAL.size
     found, head_crc, metadata, body, body_crc, rows, first, last, *times = _SEAL.unpack_from(head, place)
     struct.pack_into("<I", head, place + _CRC_AT, 0)
-    if zlib.crc32(head, salt) != head_crc:
+    if crc32(head, salt) != head_crc:
         raise BadFrame("the checksum of its head is wrong")
     if found != magic or metadata != size - _PREFIX.size:
         raise BadFrame(f"a frame of another kind, {bytes(found)!r}")
@@ -118,7 +118,7 @@ def check_body(body: Octets, block: Block, salt: int) -> None:
     """Raises BadFrame if the body is not the one that was written."""
     if len(body) != block.body:
         raise BadFrame(f"{block.body - len(body)} octets of its body are missing")
-    if zlib.crc32(body, salt) != block.body_crc:
+    if crc32(body, salt) != block.body_crc:
         raise BadFrame("the checksum of its body is wrong")
 
 

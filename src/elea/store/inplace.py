@@ -42,6 +42,8 @@ class Place(NamedTuple):
     inode: int
     offset: int
     size: int
+    first: int
+    """The position of its first sample."""
 
 
 @cache
@@ -61,7 +63,7 @@ def place_of(part: object, block: Run) -> Place | None:
         found = part.path.stat()
     except FileNotFoundError:
         return None
-    return Place(str(part.path.absolute()), found.st_dev, found.st_ino, block.offset, block.size)
+    return Place(str(part.path.absolute()), found.st_dev, found.st_ino, block.offset, block.size, block.facts.first)
 
 
 class Places:
@@ -72,41 +74,51 @@ class Places:
         self._handle: Handle | None = None
         self._salt = 0
 
-    def among(self, sent: list[pa.RecordBatch], told: Sequence[Sequence[Any]]) -> list[pa.RecordBatch] | None:
-        """All batches of an answer in their order; None if a block cannot be read here.
+    @staticmethod
+    def among(sent: Sequence[pa.RecordBatch], told: Sequence[Sequence[Any]]) -> list[pa.RecordBatch | Place] | None:
+        """What an answer consists of, in its order; None if what is told makes no sense.
 
         Args:
-            sent: those that came as octets.
+            sent: batches that came as octets.
             told: for each of the others, how many of those come before it, and where it lies.
         """
-        found: list[pa.RecordBatch] = []
+        found: list[pa.RecordBatch | Place] = []
         at = 0
+        for one in told:
+            try:
+                before, place = one[0], Place(*one[1:])
+                if not at <= before <= len(sent) or place.first < 0:
+                    raise ValueError(f"position {place.first} behind {before} of {len(sent)} others")
+            except (ValueError, TypeError, IndexError) as problem:
+                _log.warning("blocks are asked for, the answer names no places: answer=%r problem=%s", one, problem)
+                return None
+            found += sent[at:before]
+            found.append(place)
+            at = before
+        return [*found, *sent[at:]]
+
+    def load(self, place: Place) -> pa.RecordBatch | None:
+        """The samples of a block, checked as the store checks them; None if they cannot be had here."""
         try:
-            for before, *place in told:
-                if not at <= before <= len(sent):
-                    raise NotInPlace(f"a block behind {before} of {len(sent)} others")
-                found += sent[at:before]
-                at = before
-                found.append(self._load(Place(*place)))
-        except (NotInPlace, TypeError, ValueError) as problem:
+            return self._load(place)
+        except NotInPlace as problem:
             _log.info("blocks are asked for, they cannot be read in place: problem=%s", problem)
             return None
-        return found + sent[at:]
 
     def _load(self, place: Place) -> pa.RecordBatch:
-        """The samples of a block, checked as the store checks them.
-
-        Raises:
-            NotInPlace: they cannot be had here.
-        """
         try:
             handle = self._opened(place)
             if not 0 < place.size <= handle.size() - place.offset:
                 raise NotInPlace(f"{place.path} does not have {place.size} octets at {place.offset}")
-            data = handle.read(place.size, place.offset)
+            # Arrow uses its memory again. Fresh pages, which Python may get each time, cost twice as much as reading.
+            buffer = pa.allocate_buffer(place.size)
+            data = memoryview(buffer)
+            data = data[: handle.read_into(data, place.offset)]
             block = read_head(data, offset=place.offset, magic=BLOCK, salt=self._salt)
-            check_body(memoryview(data)[block.head :], block, self._salt)
-            return pa.ipc.read_record_batch(pa.ipc.read_message(pa.py_buffer(data)), SCHEMA)
+            check_body(data[block.head :], block, self._salt)
+            if block.facts.first != place.first:
+                raise NotInPlace(f"{place.path} has position {block.facts.first} at {place.offset}, not {place.first}")
+            return pa.ipc.read_record_batch(pa.ipc.read_message(buffer), SCHEMA)
         except (OSError, ValueError, TypeError, OverflowError, StoreError, BadFrame, pa.ArrowException) as error:
             raise NotInPlace(f"{place.path}: {error}") from error
 

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import json
 import re
-import zlib
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from elea.model.errors import StoreError, StoreFenced, StoreFull
 from elea.model.limits import STORE_STAGED_BYTES, STORE_STAGED_SECONDS, STORE_WRITERS
+from elea.store.checksum import crc32
 from elea.store.files import Files
 
 __all__ = ["Mark", "Staging"]
@@ -195,7 +195,7 @@ def _parsed(name: str) -> tuple[str, str | tuple[int, str] | None]:
 
 
 def _head(data: bytes) -> bytes:
-    return zlib.crc32(data).to_bytes(4, "little") + len(data).to_bytes(4, "little")
+    return crc32(data).to_bytes(4, "little") + len(data).to_bytes(4, "little")
 
 
 class _Memory:

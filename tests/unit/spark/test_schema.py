@@ -26,7 +26,8 @@ from elea.model.node_id import NodeId
 from elea.model.qos import Qos
 from elea.model.timestamp import Timestamp, ntp64_from_ns
 from elea.spark.options import ReadOptions
-from elea.spark.schema import COLUMNS, METADATA, Rows, checked, ddl_of
+from elea.spark.rows import Rows
+from elea.spark.schema import COLUMNS, METADATA, checked, ddl_of
 from elea.store.columns import SCHEMA
 
 TYPES: dict[str, Any] = {

@@ -29,6 +29,9 @@ PIECE_BYTES: Final = 1 << 18
 """Octets of one reply of a range read. It is made when the outbox is half empty and fits in the other half: a full one
 would be taken for a reader that is stuck."""
 
+NAMED_BYTES: Final = 1 << 16
+"""What a block that is named, not sent, counts of the octets of an answer, at most: its reader takes one at a time."""
+
 Source = tuple[bytes, int, int]
 """Node, entity and number of a sample."""
 
@@ -202,7 +205,7 @@ def _send_messages(
             break
         if isinstance(message, Place):
             places.append([sent, *message])
-            octets += message.size
+            octets += min(message.size, NAMED_BYTES)
         else:
             _send(asking, message)
             sent += 1

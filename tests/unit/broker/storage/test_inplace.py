@@ -58,6 +58,27 @@ def test_file_that_is_gone_is_sent(tmp_path: Path) -> None:
     assert rows.column("payload").to_pylist() == PAYLOADS
 
 
+def test_file_that_goes_while_its_blocks_are_read_is_sent_from_there_on(tmp_path: Path) -> None:
+    with broker(tmp_path, home=LOG) as made, made.client() as client:
+        for _ in range(4):
+            client.put_batch(BATCH)
+        (segment,) = (tmp_path / "home").glob("*.arrows")
+        reading = client.read("home/**")
+        found = [next(reading), next(reading)]
+        data = bytearray(segment.read_bytes())
+        other = tmp_path / "other"
+        other.write_bytes(data)
+        segment.rename(tmp_path / "elsewhere")
+        other.rename(segment)  # another file, as after a backup was put back
+        reading._places._file = None
+        found += reading
+        (tmp_path / "elsewhere").rename(segment)
+
+    rows = pa.Table.from_batches(found)
+    assert rows.column("position").to_pylist() == list(range(4 * ROWS))
+    assert rows.column("payload").to_pylist() == PAYLOADS * 4
+
+
 def test_damage_in_a_file_is_told_and_noted_by_the_broker(tmp_path: Path) -> None:
     with broker(tmp_path, home=LOG) as made, made.client() as client:
         client.put_batch(BATCH)
