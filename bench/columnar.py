@@ -118,18 +118,25 @@ def subscribe_zenoh(locator: str) -> None:
     times: list[str | None] = []
     kinds: list[int] = []
     put = zenoh.SampleKind.PUT
+    pa.array([""])  # loads pandas, where it is installed
+    octets = 0
 
     def collect(sample: Any) -> None:
+        nonlocal octets
         meter.begin()
         keys.append(str(sample.key_expr))
-        payloads.append(sample.payload.to_bytes())
+        payload = sample.payload.to_bytes()
+        payloads.append(payload)
+        octets += len(payload)
         stamp = sample.timestamp
         times.append(None if stamp is None else str(stamp))
         kinds.append(0 if sample.kind == put else 1)
-        if len(keys) >= ROWS:
+        if len(keys) >= ROWS or octets >= LARGE:
             hand_over()
 
     def hand_over() -> None:
+        nonlocal octets
+        octets = 0
         batch = pa.record_batch(
             [
                 pa.array(keys),
