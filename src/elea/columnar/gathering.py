@@ -12,7 +12,7 @@ from elea.columnar.arrays import numbers_of, texts_of, zeros
 from elea.columnar.blocks import Block
 from elea.columnar.compiled import kernels
 
-__all__ = ["SCHEMA", "Columns"]
+__all__ = ["MOST", "SCHEMA", "Columns"]
 
 SCHEMA: Final = pa.schema(
     [
