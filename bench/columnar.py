@@ -85,6 +85,7 @@ def subscribe_elea(locator: str) -> None:
     session = elea.open(config(elea, {"listen/endpoints": [locator]}))
     subscriber = session.declare_subscriber(KEY, elea.handlers.Arrow(rows=ROWS, seconds=0.5))
     ended = session.declare_subscriber(END)
+    warmed = session.declare_subscriber(WARM)
     # The meter starts with the first sample, not with the first batch.
     inner = subscriber._box.deliver
 
@@ -105,6 +106,7 @@ def subscribe_elea(locator: str) -> None:
         if sent < 0 and (sample := ended.try_recv()) is not None:
             sent, patience = int(sample.payload.to_string()), time.monotonic() + 10.0
     meter.say(sent)
+    warmed.undeclare()
     session.close()
 
 
@@ -153,6 +155,7 @@ def subscribe_zenoh(locator: str) -> None:
     session: Any = zenoh.open(config(zenoh, {"listen/endpoints": [locator]}))
     subscriber = session.declare_subscriber(KEY, collect)
     ended = session.declare_subscriber(END)
+    warmed = session.declare_subscriber(WARM)
     print("ready", flush=True)
     sent = int(ended.recv().payload.to_string())
     patience = time.monotonic() + 10.0
@@ -160,7 +163,8 @@ def subscribe_zenoh(locator: str) -> None:
         time.sleep(0.01)
     meter.rows += len(keys)
     meter.say(sent)
-    subscriber.undeclare()
+    for each in (subscriber, ended, warmed):
+        each.undeclare()
     session.close()
 
 
@@ -178,7 +182,7 @@ def publish(lib_name: str, locator: str, size: int, seconds: float) -> None:
         rows = 8192 if size <= 1024 else 1024
         payloads = pa.array([payload] * rows, pa.binary())
         batch = pa.record_batch([pa.array([KEY] * rows), payloads], ["key", "payload"])
-        session.put_batch([(WARM, payload)], durability="volatile")  # loads the compiled loop
+        session.put_batch([(WARM, payload)], durability="volatile")  # loads the compiled loop: there is a subscriber
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             session.put_batch(batch, durability="volatile")
