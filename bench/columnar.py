@@ -85,6 +85,7 @@ def subscribe_elea(locator: str) -> None:
     session = elea.open(config(elea, {"listen/endpoints": [locator]}))
     subscriber = session.declare_subscriber(KEY, elea.handlers.Arrow(rows=ROWS, seconds=0.5))
     ended = session.declare_subscriber(END)
+    warmed = session.declare_subscriber(WARM)
     # The meter starts with the first sample, not with the first batch.
     inner = subscriber._box.deliver
 
@@ -105,6 +106,7 @@ def subscribe_elea(locator: str) -> None:
         if sent < 0 and (sample := ended.try_recv()) is not None:
             sent, patience = int(sample.payload.to_string()), time.monotonic() + 10.0
     meter.say(sent)
+    warmed.undeclare()
     session.close()
 
 
@@ -118,18 +120,25 @@ def subscribe_zenoh(locator: str) -> None:
     times: list[str | None] = []
     kinds: list[int] = []
     put = zenoh.SampleKind.PUT
+    pa.array([""])  # loads pandas, where it is installed
+    octets = 0
 
     def collect(sample: Any) -> None:
+        nonlocal octets
         meter.begin()
         keys.append(str(sample.key_expr))
-        payloads.append(sample.payload.to_bytes())
+        payload = sample.payload.to_bytes()
+        payloads.append(payload)
+        octets += len(payload)
         stamp = sample.timestamp
         times.append(None if stamp is None else str(stamp))
         kinds.append(0 if sample.kind == put else 1)
-        if len(keys) >= ROWS:
+        if len(keys) >= ROWS or octets >= LARGE:
             hand_over()
 
     def hand_over() -> None:
+        nonlocal octets
+        octets = 0
         batch = pa.record_batch(
             [
                 pa.array(keys),
@@ -146,6 +155,7 @@ def subscribe_zenoh(locator: str) -> None:
     session: Any = zenoh.open(config(zenoh, {"listen/endpoints": [locator]}))
     subscriber = session.declare_subscriber(KEY, collect)
     ended = session.declare_subscriber(END)
+    warmed = session.declare_subscriber(WARM)
     print("ready", flush=True)
     sent = int(ended.recv().payload.to_string())
     patience = time.monotonic() + 10.0
@@ -153,7 +163,8 @@ def subscribe_zenoh(locator: str) -> None:
         time.sleep(0.01)
     meter.rows += len(keys)
     meter.say(sent)
-    subscriber.undeclare()
+    for each in (subscriber, ended, warmed):
+        each.undeclare()
     session.close()
 
 
@@ -171,7 +182,7 @@ def publish(lib_name: str, locator: str, size: int, seconds: float) -> None:
         rows = 8192 if size <= 1024 else 1024
         payloads = pa.array([payload] * rows, pa.binary())
         batch = pa.record_batch([pa.array([KEY] * rows), payloads], ["key", "payload"])
-        session.put_batch([(WARM, payload)], durability="volatile")  # loads the compiled loop
+        session.put_batch([(WARM, payload)], durability="volatile")  # loads the compiled loop: there is a subscriber
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             session.put_batch(batch, durability="volatile")

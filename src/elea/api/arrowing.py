@@ -137,7 +137,7 @@ class BatchSink:
 
     def __init__(self, asked: Arrow, node: Node, namespace: Namespace | None) -> None:
         from elea.columnar.compiled import kernels
-        from elea.columnar.gathering import Columns
+        from elea.columnar.gathering import MOST, Columns
         from elea.columnar.scanning import Scanner
 
         self.undecodable = 0
@@ -155,9 +155,9 @@ class BatchSink:
         self._node = node
         self._namespace = namespace
         self._rows = asked.rows
-        self._octets = asked.octets
+        self._octets = min(asked.octets, MOST)
         self._seconds = asked.seconds
-        self._columns = Columns(asked.rows, asked.octets)
+        self._columns = Columns(asked.rows, self._octets)
         self._due = 0.0  # when the batch must be handed over; 0 if it is empty
         self._keys: list[str] = []
         self._codes: dict[str, int] = {}
@@ -271,13 +271,19 @@ class BatchSink:
             self._take(block)
 
     def _take(self, block: Any) -> None:
-        while block is not None and len(block):
-            if self._columns.count and self._columns.octets + block.size > self._octets:
+        columns = self._columns
+        while block is not None:
+            fitting = min(len(block), self._rows - columns.count)
+            if columns.octets + block.size > self._octets:
+                fitting = min(fitting, block.fitting(self._octets - columns.octets))
+            if not fitting and columns.count:
                 self._hand_over()
-            block = self._columns.add(block)
-            columns = self._columns
+                continue
+            rest, block = (None, block) if fitting == len(block) else block.split(max(fitting, 1))
+            columns.add(block)
             if columns.is_full or columns.octets >= self._octets or columns.held >= HELD * self._octets:
                 self._hand_over()
+            block = rest if rest is not None and len(rest) else None
 
     def _flush(self) -> None:
         self._settle()

@@ -84,10 +84,12 @@ def parts_of(pa: Any, batch: Any) -> Iterator[Any]:
     if isinstance(batch, pa.Table):
         yield from (part for part in _checked(pa, batch).to_batches() if part.num_rows)
         return
+    from elea.columnar.arrays import octets_of, texts_of
+
     pairs = iter(batch)
     while chunk := list(islice(pairs, PIECE_ROWS)):
-        keys = pa.array([str(key) for key, _ in chunk], pa.string())
-        payloads = pa.array([into_bytes(payload) for _, payload in chunk], pa.binary())
+        keys = texts_of([str(key) for key, _ in chunk])
+        payloads = octets_of([into_bytes(payload) for _, payload in chunk])
         yield pa.RecordBatch.from_arrays([keys, payloads], ["key", "payload"])
 
 

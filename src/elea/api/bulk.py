@@ -30,6 +30,9 @@ NUMBERED: Final = 8
 
 LEAST_ROOM: Final = 1_024
 
+TOGETHER: Final = 1 << 18
+"""Octets of frames written together: each write costs a system call, and mostly wakes the other end."""
+
 
 class Bulk:
     """The batches that a session publishes, and the ways of their keys."""
@@ -79,22 +82,32 @@ class Bulk:
                 self._send_alone(outgoing, outlets, row)
         elif any_of.faces:
             heads = [outlet._outgoing.prefix(RAW_QOS) for outlet in outlets]
+            parts: list[bytes] = []
+            size = count = 0
             for piece in outgoing.pieces(heads, chosen, room):
+                if not isinstance(piece, int):
+                    parts += (piece[0], b"")
+                    size += len(piece[0])
+                    count += piece[1]
+                    if size < TOGETHER:
+                        continue
+                self._send_pieces(any_of, parts, size, count)
+                parts, size, count = [], 0, 0
                 if isinstance(piece, int):
                     self._send_alone(outgoing, outlets, rows[piece])
-                else:
-                    self._send_piece(any_of, *piece)
+            self._send_pieces(any_of, parts, size, count)
 
     def _send_alone(self, outgoing: Outgoing, outlets: list[Outlet], row: int) -> None:
         code, meta, payload = outgoing.sample(row)
         outlets[code].send(meta, payload, RAW_QOS, True)
 
-    def _send_piece(self, outlet: Outlet, octets: bytes, count: int) -> None:
+    def _send_pieces(self, outlet: Outlet, parts: list[bytes], size: int, count: int) -> None:
+        """Send `count` samples in pieces of a frame each."""
         stalled: LinkStalled | None = None
-        for face in outlet.faces:
+        for face in outlet.faces if parts else ():
             try:
-                face.outbox.put(CONDUIT, (octets, b""), len(octets), False, count)
-                face.joined += count - 1
+                face.outbox.put(CONDUIT, parts, size, False, count)
+                face.joined += count - (len(parts) >> 1)
             except LinkClosed as error:
                 stalled = outlet.missed(error, False) or stalled
         if stalled is not None:

@@ -18,7 +18,7 @@ from elea.io.dial import AnyLink, connect
 from elea.io.errors import LinkError
 from elea.io.lookout import has_lookout
 from elea.io.losses import Losses
-from elea.io.reading import BatchReader
+from elea.io.reading import LARGE, BatchReader
 from elea.io.sending import Outbox
 from elea.io.tap import tapped
 from elea.io.timers import Timer, monotonic
@@ -207,12 +207,23 @@ class Connection:
         # And those behind it, as long as nothing is to be delivered: fragments, and samples that only pass.
         while more is not None:
             receiver.receive(more, self._now(), session)
+            if self.links.node.scanner is not None:
+                self._receive_frames(receiver, session)
             more = None if round else reader.cut()
         if receiver.oversized and not self._told_of_size:
             self._told_of_size = True
             limit = self.links.settings.max_message
             _log.warning("message too large, dropped: node=%s limit=%d", NodeId(session.node_id), limit)
         return receiver.closed
+
+    def _receive_frames(self, receiver: Receiver, session: Zenoh1Session) -> None:
+        """Take the frames that have arrived behind a batch, all at once: somebody makes columns of them."""
+        waiting = self.reader.waiting
+        size = receiver.frames_in(waiting)
+        if size >= LARGE:
+            octets = bytes(waiting[:size])
+            self.reader.pass_over(size)
+            receiver.receive_frames(octets, self._now(), session)
 
     # -- the handshake ------------------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from elea.broker.delivery import Mailbox
 from elea.broker.relay import OutgoingKey
 from elea.model.keyexpr import KeyExpr
 from elea.model.limits import CACHED_KEY_CHARS, MAX_ROUTES
+from elea.wire.zenoh1.frames import Frames
 from elea.wire.zenoh1.samples import Pushed
 
 __all__ = ["Arrived", "Forwarder", "Keeping", "Route", "Routes", "Scanning"]
@@ -40,7 +41,11 @@ class Keeping(Protocol):
 class Scanning(Protocol):
     """Reads runs of messages to blocks (`elea.columnar.scanning.Scanner`)."""
 
-    def scan(self, buf: bytes, at: int, generation: int, find: Any) -> tuple[int, Any, Any, int]: ...
+    stopped: Frames
+
+    def scan(
+        self, buf: bytes, at: int, generation: int, find: Any, frames: Frames | None = None
+    ) -> tuple[int, Any, Any, int]: ...
 
     def forget(self) -> None: ...
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from elea.broker.bundle import Bundle
 from elea.broker.delivery import Mailbox
@@ -22,6 +22,7 @@ from elea.protocol.zenoh1.terms import Agreement
 from elea.space.face import Control, Final, Region, Request, Response, ResponseFinal
 from elea.wire.zenoh1 import messages as m
 from elea.wire.zenoh1.codec import DIALECT, read_network_message, write_network_message
+from elea.wire.zenoh1.frames import Frames
 from elea.wire.zenoh1.samples import DEFAULT_QOS, Pushed, read_pushes, split_body
 
 if TYPE_CHECKING:
@@ -178,18 +179,38 @@ class Zenoh1Session:
         """The other node has ended the session."""
         _log.info("session closed by the other node: node=%s reason=%d", NodeId(self.node_id), reason)
 
+    def frames(self, buf: bytes, at: int, frames: Frames) -> tuple[int, Frames]:
+        """Take samples of many frames for those who want blocks of them."""
+        make = self.node.scanner
+        if make is None:
+            return at, frames
+        scanner = self._scanner = self._scanner or make()
+        reliable, now_ns, more = frames.header & 0x20 != 0, self.node.keeper.wall_ns(), 0
+        while at < len(buf):
+            at, block, boxes, qos = scanner.scan(buf, at, self.node.generation, self._takers, frames)
+            frames = scanner.stopped
+            more += frames.more
+            if block is None:
+                break
+            self._hand(block, boxes, reliable and qos & BLOCK != 0, now_ns)
+        return at, Frames(frames.stop, frames.header, frames.sn, frames.mask, more)
+
     def _blocks(self, scanner: Scanning, buf: bytes, at: int, reliable: bool, now_ns: int) -> int:
         """Take the samples from `at` on for those who want blocks of them, up to the first one that others want too."""
         while at < len(buf):
             at, block, boxes, qos = scanner.scan(buf, at, self.node.generation, self._takers)
             if block is None:
                 break
-            block.arrival_ns = now_ns
-            for box in boxes:
-                if reliable and qos & BLOCK and box.is_full():
-                    box.wait_for_room()
-                self.node.round.add(box, block, block.size, len(block))
+            self._hand(block, boxes, reliable and qos & BLOCK != 0, now_ns)
         return at
+
+    def _hand(self, block: Any, boxes: Sequence[Mailbox], waits: bool, now_ns: int) -> None:
+        """Leave a block in the mailboxes of those who take it."""
+        block.arrival_ns = now_ns
+        for box in boxes:
+            if waits and box.is_full():
+                box.wait_for_room()
+            self.node.round.add(box, block, block.size, len(block))
 
     def _takers(self, header: int, scope: int, suffix: bytes) -> tuple[str, tuple[Mailbox, ...]] | None:
         """The key of a name and who takes blocks of it; None if others are to get its samples too, or nobody."""

@@ -34,6 +34,10 @@ class Block:
     def __len__(self) -> int:
         return len(self.rows)
 
+    def fitting(self, octets: int) -> int:
+        """How many of the first samples have no more than so many octets of payload together."""
+        return int(np.searchsorted(np.cumsum(self.rows[:, k.PAYLOAD + 1]), octets, "right"))
+
     def split(self, count: int) -> tuple[Block, Block]:
         """All but the first `count` samples, and these."""
         times = self.arrival_ns

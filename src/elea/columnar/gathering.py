@@ -8,10 +8,11 @@ import numpy as np
 import pyarrow as pa
 
 from elea.columnar import rows as k
+from elea.columnar.arrays import numbers_of, texts_of, zeros
 from elea.columnar.blocks import Block
 from elea.columnar.compiled import kernels
 
-__all__ = ["SCHEMA", "Columns"]
+__all__ = ["MOST", "SCHEMA", "Columns"]
 
 SCHEMA: Final = pa.schema(
     [
@@ -120,14 +121,14 @@ class Columns:
             detailed.numbers(k.NTP64, k.STAMP, pa.uint64()),
             detailed.regions(k.STAMP),
             pa.Array.from_buffers(SCHEMA.field("arrival").type, count, [None, self._times]),
-            pa.array((flags >> 8 & 1).astype(np.uint8)),
+            numbers_of((flags >> 8 & 1).astype(np.uint8), pa.uint8()),
             detailed.numbers(k.ENCODING, None, pa.uint32()),
             detailed.regions(k.SCHEMA),
             detailed.regions(k.ATTACHMENT),
             detailed.regions(k.SOURCE),
             detailed.numbers(k.SOURCE_EID, k.SOURCE, pa.uint32()),
             detailed.numbers(k.SOURCE_SN, k.SOURCE, pa.uint64()),
-            pa.array((flags & 0xFF).astype(np.uint8)),
+            numbers_of((flags & 0xFF).astype(np.uint8), pa.uint8()),
         ]
         # The next batch is likely to be as large.
         self._room = min(max(LEAST, self.octets + self.octets // 8), self._wanted)
@@ -140,11 +141,11 @@ class Columns:
         for keys, last in self._pieces:
             known, length, array = self._known
             if known is not keys or length != len(keys):
-                array = pa.array(keys, pa.string())
+                array = texts_of(keys)
                 self._known = keys, len(array), array
-            parts.append(array.take(pa.array(self._codes[first:last])))
+            parts.append(array.take(numbers_of(self._codes[first:last], pa.int32())))
             first = last
-        return parts[0] if len(parts) == 1 else pa.concat_arrays(parts) if parts else pa.array([], pa.string())
+        return parts[0] if len(parts) == 1 else pa.concat_arrays(parts) if parts else texts_of([])
 
 
 class _Detailed:
@@ -158,7 +159,7 @@ class _Detailed:
     def numbers(self, column: int, region: int | None, type_: pa.DataType) -> pa.Array:
         """A column of numbers, null where there is no region; 0 everywhere else if there is none to go by."""
         if not self._blocks:
-            return pa.nulls(self._count, type_) if region is not None else pa.repeat(pa.scalar(0, type_), self._count)
+            return pa.nulls(self._count, type_) if region is not None else zeros(self._count, type_)
         values = np.zeros(self._count, np.int64)
         given = np.zeros(self._count, bool)
         for first, block in self._blocks:
@@ -167,7 +168,7 @@ class _Detailed:
             if region is not None:
                 given[first:last] = block.rows[:, region] >= 0
         numbers = values.view(np.uint64).astype(type_.to_pandas_dtype())
-        return pa.array(numbers, mask=None if region is None else ~given)
+        return numbers_of(numbers, type_, None if region is None else given)
 
     def regions(self, column: int) -> pa.Array:
         """A column of octets, null where there are none."""

@@ -135,9 +135,10 @@ def _details(buf: Any, at: int, size: int, body: int, kind: int, row: Any) -> in
 
 @loop(
     types.int64(
-        OCTETS, types.int64, TABLE, NUMBERS, PLACES, NUMBERS, HASHES, TABLE, OWN, PLACES, types.int64, types.uint64
+        OCTETS, types.int64, TABLE, NUMBERS, PLACES, NUMBERS, HASHES, TABLE, OWN, PLACES, types.int64, types.uint64,
+        types.int64, types.int64, types.int64, types.int64,
     )
-)
+)  # fmt: skip
 def scan(
     buf: Any,
     at: int,
@@ -151,6 +152,10 @@ def scan(
     groups: Any,
     longest: int,
     seed: Any,
+    stop: int,
+    frame: int,
+    sn: int,
+    mask: int,
 ) -> int:
     """Read messages from `at` into `rows`; returns where the first one starts that is not read.
 
@@ -158,14 +163,30 @@ def scan(
     nobody can choose names that share a place); `groups` says where samples of
     a name go, 0 for those that are not wanted as columns. A run is of one group. `answer[k.STOPPED]` is `NEW_NAME` if a
     name without a code stopped it, `OTHER_GROUP` if one of another group did, else 0.
+
+    Messages end at `stop`. Unless `frame` is -1, batches with their lengths follow there: those of one FRAME with that
+    header, whose number is the one after `sn`, are read too, and `answer` tells in which of them it stopped.
     """
-    size = len(buf)
+    size = stop
     count = 0
-    mask = len(slots) - 1
+    frames = 0
+    places = len(slots) - 1
     group = -1
     last, last_head, last_at, last_length = -1, -1, 0, 0
     any_more, any_qos, stopped = False, 0, 0
-    while at < size and count < len(rows):
+    while count < len(rows):
+        if at >= size:
+            if frame < 0 or at + 4 > len(buf) or signed(buf[at + 2]) != frame:
+                break
+            end = at + 2 + (signed(buf[at]) | signed(buf[at + 1]) << 8)
+            if end > len(buf):
+                break
+            number, first = _natural(buf, at + 3, end, 32)
+            if first == 0 or signed(number) != (sn + 1) & mask:
+                break
+            at, size, sn = first, end, (sn + 1) & mask
+            frames += 1
+            continue
         start = at
         header = signed(buf[at])
         if header & 0x1F != 0x1D:
@@ -226,15 +247,15 @@ def scan(
                     same = False
                     break
         if not same:
-            number = (seed ^ unsigned(head)) * unsigned(_PRIME)
+            hashed = (seed ^ unsigned(head)) * unsigned(_PRIME)
             for index in range(length):
-                number = (number ^ unsigned(buf[suffix_at + index])) * unsigned(_PRIME)
-            number ^= number >> unsigned(29)
-            slot = signed(number & unsigned(mask))
+                hashed = (hashed ^ unsigned(buf[suffix_at + index])) * unsigned(_PRIME)
+            hashed ^= hashed >> unsigned(29)
+            slot = signed(hashed & unsigned(places))
             found = -1
             while slots[slot] >= 0:
                 code = slots[slot]
-                if hashes[code] == number and heads[code] == head and regions[code, 1] == length:
+                if hashes[code] == hashed and heads[code] == head and regions[code, 1] == length:
                     kept = regions[code, 0]
                     equal = True
                     for index in range(length):
@@ -244,10 +265,10 @@ def scan(
                     if equal:
                         found = code
                         break
-                slot = (slot + 1) & mask
+                slot = (slot + 1) & places
             if found < 0:
                 # Where it is to be put, for `Scanner`.
-                answer[k.SLOT], answer[k.HASH] = slot, signed(number)
+                answer[k.SLOT], answer[k.HASH] = slot, signed(hashed)
                 answer[k.HEADER], answer[k.SCOPE], answer[k.SUFFIX], answer[k.LENGTH] = (
                     header,
                     signed(scope),
@@ -276,6 +297,7 @@ def scan(
     answer[k.ANY_MORE] = any_more
     answer[k.ANY_QOS] = any_qos
     answer[k.GROUP] = group
+    answer[k.STOP], answer[k.FRAMES], answer[k.SN] = size, frames, sn
     return at
 
 

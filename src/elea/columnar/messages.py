@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from elea.columnar import rows as k
+from elea.columnar.arrays import given_in, numbers_in
 from elea.columnar.compiled import writer
 from elea.wire.primitives import write_z
 from elea.wire.zenoh1 import messages as m
@@ -40,19 +40,19 @@ class Outgoing:
         self.keys: list[str] = keys.dictionary.to_pylist()
         """Each key once; the codes of rows are indices of it."""
         self.rows = np.full((count, k.WIDTH), -1, np.int64)
-        self.rows[:, k.CODE] = keys.indices.to_numpy(zero_copy_only=False)
+        self.rows[:, k.CODE] = numbers_in(keys.indices, np.int32)
         self._payloads = self._region(batch, "payload", k.PAYLOAD)
         self._schemas = self._region(batch, "schema", k.SCHEMA, longest=LONGEST_SCHEMA)
         self._attachments = self._region(batch, "attachment", k.ATTACHMENT)
         self._stamps = self._region(batch, "stamp_id", k.STAMP, least=1, longest=LONGEST_STAMP)
-        self.rows[:, k.ENCODING] = _numbers(batch, "encoding")
-        self.rows[:, k.NTP64] = _numbers(batch, "ntp64").view(np.int64)
-        kinds = _numbers(batch, "kind")
+        self.rows[:, k.ENCODING] = _numbers(batch, "encoding", np.uint32)
+        self.rows[:, k.NTP64] = _numbers(batch, "ntp64", np.uint64).view(np.int64)
+        kinds = _numbers(batch, "kind", np.uint8)
         if (kinds > 1).any():
             raise ValueError(f"column 'kind' has {kinds.max()}: 0 is a put, 1 a deletion")
         self.rows[:, k.FLAGS] = np.where(kinds == 1, k.KIND, 0)
         if batch.schema.get_field_index("ntp64") >= 0:
-            self.rows[~_given(batch.column("ntp64")), k.STAMP] = -1
+            self.rows[~given_in(batch.column("ntp64")), k.STAMP] = -1
 
     def _region(self, batch: pa.RecordBatch, name: str, column: int, *, least: int = 0, longest: int = -1) -> Any:
         """Say where the octets of a column are, and return them."""
@@ -61,10 +61,10 @@ class Outgoing:
         values = batch.column(name)
         _, places, data = values.buffers()
         if not len(values) or data is None:
-            self.rows[_given(values), column : column + 2] = 0
+            self.rows[given_in(values), column : column + 2] = 0
             return np.frombuffer(b"", np.uint8)
         offsets = np.frombuffer(places, np.int32)[values.offset : values.offset + len(values) + 1]
-        given = _given(values)
+        given = given_in(values)
         lengths = np.diff(offsets)
         if longest >= 0 and ((lengths > longest) | (lengths < least))[given].any():
             raise ValueError(f"column {name!r} has a value that is not of {least} to {longest} octets")
@@ -156,14 +156,12 @@ class Outgoing:
         return split_body(m.Put(octets(self._payloads, k.PAYLOAD) or b"", stamp, encoding, attachment=attachment))
 
 
-def _numbers(batch: pa.RecordBatch, name: str) -> Any:
+def _numbers(batch: pa.RecordBatch, name: str, dtype: Any) -> Any:
+    """A column of numbers, 0 where there is none."""
     if batch.schema.get_field_index(name) < 0:
         return np.zeros(batch.num_rows, np.uint64)
-    return pc.fill_null(batch.column(name), 0).to_numpy(zero_copy_only=False).astype(np.uint64)
-
-
-def _given(values: pa.Array) -> Any:
-    return values.is_valid().to_numpy(zero_copy_only=False)
+    column = batch.column(name)
+    return np.where(given_in(column), numbers_in(column, dtype), 0).astype(np.uint64)
 
 
 def _vle(value: int) -> bytes:

@@ -13,6 +13,7 @@ __all__ = [
     "CODE",
     "ENCODING",
     "FLAGS",
+    "FRAMES",
     "GROUP",
     "HASH",
     "HEADER",
@@ -28,10 +29,12 @@ __all__ = [
     "SCHEMA",
     "SCOPE",
     "SLOT",
+    "SN",
     "SOURCE",
     "SOURCE_EID",
     "SOURCE_SN",
     "STAMP",
+    "STOP",
     "STOPPED",
     "SUFFIX",
     "WIDTH",
@@ -60,9 +63,9 @@ KIND: Final = 0x100
 MORE: Final = 0x200
 """In the flags: it has more than a payload."""
 
-# What `scan` answers; the last six are said of a name that has no code yet.
-ROWS, STOPPED, AT, ANY_MORE, ANY_QOS, GROUP, SLOT, HASH, HEADER, SCOPE, SUFFIX, LENGTH = range(12)
-ANSWERS: Final = 12
+# What `scan` answers: STOP, FRAMES and SN say in which frame it stopped; six are said of a name that has no code yet.
+ROWS, STOPPED, AT, ANY_MORE, ANY_QOS, GROUP, SLOT, HASH, HEADER, SCOPE, SUFFIX, LENGTH, STOP, FRAMES, SN = range(15)
+ANSWERS: Final = 15
 
 NEW_NAME: Final = 1
 OTHER_GROUP: Final = 2

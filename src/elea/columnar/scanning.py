@@ -12,6 +12,7 @@ from elea.columnar import rows as k
 from elea.columnar.blocks import Block
 from elea.columnar.compiled import Kernels
 from elea.model.limits import CACHED_KEY_CHARS, CACHED_ROUTES
+from elea.wire.zenoh1.frames import Frames
 
 __all__ = ["Find", "Scanner"]
 
@@ -43,6 +44,8 @@ class Scanner:
         self._arena = np.empty(ARENA, np.uint8)
         self._groups = np.empty(CACHED_ROUTES, np.int32)
         self._generation = -1
+        self.stopped = Frames(0)
+        """Where `scan` stopped, if it was told to go on with the frames behind."""
         self.forget()
 
     def forget(self) -> None:
@@ -52,11 +55,15 @@ class Scanner:
         self._keys: list[str] = []  # a new list: blocks made before still have the old one
         self._takers: list[Any] = [None]
 
-    def scan(self, buf: bytes, at: int, generation: int, find: Find) -> tuple[int, Block | None, Any, int]:
+    def scan(
+        self, buf: bytes, at: int, generation: int, find: Find, frames: Frames | None = None
+    ) -> tuple[int, Block | None, Any, int]:
         """Read messages from `at` on: where it stopped, their block, who takes it, and all bits of their QoS.
 
-        Without a block the message there is for the reader of tuples.
+        Without a block the message there is for the reader of tuples. `frames` says where the frame ends that they are
+        in, if those behind it are to be read too; `stopped` then says the same of the one where it stopped.
         """
+        stop, header, sn, mask, _ = frames or Frames(len(buf))
         if generation != self._generation:
             self.forget()
             self._generation = generation
@@ -75,8 +82,13 @@ class Scanner:
                 self._groups,
                 CACHED_KEY_CHARS,
                 self._seed,
+                stop,
+                header,
+                sn,
+                mask,
             )
             answer: list[int] = self._answer.tolist()
+            self.stopped = Frames(answer[k.STOP], header, answer[k.SN], mask, answer[k.FRAMES])
             count = answer[k.ROWS]
             if count:
                 return (

@@ -61,6 +61,15 @@ class BatchReader:
         """Whether octets of a batch, or whole batches, are in the buffer."""
         return self._start < self._end
 
+    @property
+    def waiting(self) -> memoryview:
+        """What is in the buffer, lengths of batches included; good until the next call."""
+        return self._view[self._start : self._end]
+
+    def pass_over(self, octets: int) -> None:
+        """Whole batches at the front of the buffer have been taken as they are."""
+        self._start += octets
+
     def fill(self) -> bool:
         """Receive once, which on a link with octets to read takes no time; False and errors as for `next`."""
         self._make_room()

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
-from elea.model.errors import Malformed, RuleBroken, Truncated, UnknownMessage
+from elea.model.errors import DecodeError, Malformed, RuleBroken, Truncated, UnknownMessage
 from elea.model.limits import MAX_MESSAGE, REASSEMBLY_BYTES
 from elea.protocol.zenoh1.reassembly import Budget, Reassembly
 from elea.protocol.zenoh1.terms import Agreement
 from elea.wire.primitives import Unknown, long_z, read_extension
 from elea.wire.zenoh1.batch import FIRST_NETWORK_ID, decompress
 from elea.wire.zenoh1.codec import DIALECT, read_network_message, read_transport_message
+from elea.wire.zenoh1.frames import Frames
 from elea.wire.zenoh1.messages import Close, KeepAlive
 from elea.wire.zenoh1.samples import Pushed, read_large_push
 
-__all__ = ["CONDUITS", "DEFAULT_PRIORITY", "Receiver", "Sink"]
+__all__ = ["CONDUITS", "DEFAULT_PRIORITY", "FramesSink", "Receiver", "Sink"]
 
 CONDUITS: Final = 16
 """Eight priorities, each reliable or not; conduit `priority << 1 | reliable`. Without QoS only 10 and 11 are used."""
@@ -59,6 +60,17 @@ class Sink(Protocol):
 
     def closed(self, reason: int, whole_session: bool) -> None:
         """The other node has closed this link, or all links of the session."""
+        ...
+
+
+class FramesSink(Sink, Protocol):
+    """One who takes the samples of many frames at once."""
+
+    def frames(self, buf: bytes, at: int, frames: Frames) -> tuple[int, Frames]:
+        """Take samples from `at` on, in a frame and those behind it; returns where it stopped, and in which of them.
+
+        What it leaves of that frame is for `network`.
+        """
         ...
 
 
@@ -163,6 +175,54 @@ class Receiver:
         if self._compression:
             batch = decompress(batch)
         self._receive_plain(batch, sink)
+
+    def frames_in(self, octets: memoryview) -> int:
+        """How many octets at the beginning of a stream are whole batches that begin with a FRAME of one conduit."""
+        size = len(octets)
+        if size < 4 or self._lowlatency or self._compression:
+            return 0
+        header = octets[2]
+        end = 0
+        if header & ~RELIABLE == FRAME:
+            while end + 4 <= size and octets[end + 2] == header:
+                stop = end + 2 + (octets[end] | octets[end + 1] << 8)
+                if stop > size:
+                    break
+                end = stop
+        return end
+
+    def receive_frames(self, octets: bytes, now: float, sink: FramesSink) -> None:
+        """Take batches with their lengths, of which `frames_in` has said that they are frames; raises as `receive`.
+
+        Many at once go to the sink: 64 KiB of messages cost 40 µs one by one, half of it steps between Python and the
+        loops that read them.
+        """
+        self.last_heard = now
+        header = octets[2]
+        reliable = header & RELIABLE != 0
+        conduit = DEFAULT_PRIORITY << 1 | reliable
+        at = 0
+        while at < len(octets) and not self.closed:
+            stop = at + 2 + (octets[at] | octets[at + 1] << 8)
+            self.batches += 1
+            self.octets += stop - at - 2
+            sn = self._last[conduit] + 1 & self._mask
+            first = _number_end(octets, at + 3, stop, sn)
+            if not first:  # it is not the next one, or cannot be read: one judge is enough
+                self._receive_plain(octets[at + 2 : stop], sink)
+                at = stop
+                continue
+            reached, last = sink.frames(octets, first, Frames(stop, header, sn, self._mask))
+            self.frames += 1 + last.more
+            self.batches += last.more
+            self.octets += last.stop - stop - 2 * last.more
+            self._last[conduit] = last.sn
+            at = last.stop
+            if reached < at:
+                rest = octets[reached:at]
+                end = sink.network(rest, 0, DEFAULT_PRIORITY, reliable)
+                if end < len(rest):
+                    self._receive_plain(rest[end:], sink)
 
     def _receive_plain(self, batch: bytes, sink: Sink) -> None:
         at = 0
@@ -273,6 +333,18 @@ class Receiver:
                 at = self._other(batch, at, sink)
             else:
                 raise UnknownMessage(DIALECT, at, f"no message of a low-latency session has id {kind}")
+
+
+def _number_end(buf: bytes, at: int, stop: int, sn: int) -> int:
+    """Where a sequence number ends, if it is the one expected; 0 otherwise."""
+    try:
+        found = buf[at]
+        at += 1
+        if found > 127:
+            found, at = long_z(buf, at, found, 32, DIALECT)
+    except (IndexError, DecodeError):
+        return 0
+    return at if found == sn and at <= stop else 0
 
 
 def _frame_priority(buf: bytes, at: int) -> tuple[int, int]:
