@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 from elea.api.namespace import Namespace
 from elea.api.sample import Sample
 from elea.api.sinks import Sink
@@ -31,4 +33,5 @@ class Feed:
         if len(run) == 1:
             self._sink.push(Sample(key, run[0]))
         else:
-            self._sink.push_many([Sample(key, raw) for raw in run])
+            whole = cast("list[tuple[Any, ...]]", run)  # as `Pushed`, mypyc would take every tuple apart
+            self._sink.push_many([Sample(key, raw) for raw in whole])

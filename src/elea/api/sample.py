@@ -6,7 +6,7 @@ assignments; timestamp, encoding, attachment and source are decoded together, th
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from elea.api.identity import EntityGlobalId, SourceInfo, ZenohId
 from elea.api.instrumentation import TimestampStack
@@ -17,9 +17,10 @@ from elea.model.encoding import Encoding
 from elea.model.keyexpr import KeyExpr
 from elea.model.node_id import NodeId
 from elea.model.qos import CongestionControl, Priority, Qos, SampleKind
+from elea.model.values import mypyc_attr
 from elea.wire.values import MessageValue
 from elea.wire.zenoh1 import messages
-from elea.wire.zenoh1.samples import DEFAULT_QOS, Pushed, details
+from elea.wire.zenoh1.samples import DEFAULT_QOS, details
 
 __all__ = ["Sample", "encoding_of", "source_info_of", "timestamp_of"]
 
@@ -41,6 +42,8 @@ class _Details(MessageValue):
 _PLAIN: Final = _Details()
 
 
+# The garbage collector need not look at thousands of them at a time: none can be part of a cycle.
+@mypyc_attr(acyclic=True)
 class Sample:
     """One value put to a key, or its deletion.
 
@@ -52,9 +55,9 @@ class Sample:
     __slots__ = ("_key", "_more", "_raw")
     _more: _Details | None
 
-    # 0.19 µs, against 0.33 µs for reading the tuple off the wire.
-    def __init__(self, key: KeyExpr | str, raw: Pushed) -> None:
-        """For sessions: `raw` as it came, `key` as its scope and suffix resolve."""
+    # 0.19 µs, against 0.33 µs for reading the tuple off the wire. As `Pushed`, mypyc would take it apart here.
+    def __init__(self, key: KeyExpr | str, raw: tuple[Any, ...]) -> None:
+        """For sessions: `raw` (`Pushed`) as it came, `key` as its scope and suffix resolve."""
         self._key = key
         self._raw = raw
         self._more = None
@@ -124,17 +127,17 @@ class Sample:
     @property
     def congestion_control(self) -> CongestionControl:
         """What nodes on the way do with it when a queue is full."""
-        return _QOS[self._raw[3] & 63].congestion_control
+        return self._qos().congestion_control
 
     @property
     def priority(self) -> Priority:
         """The lane it took."""
-        return _QOS[self._raw[3] & 63].priority
+        return self._qos().priority
 
     @property
     def express(self) -> bool:
         """Whether it was sent without waiting for others to share a batch."""
-        return _QOS[self._raw[3] & 63].express
+        return self._qos().express
 
     @property
     def attachment(self) -> ZBytes | None:
@@ -167,6 +170,10 @@ class Sample:
             "source_info": more.source_info,
         }
         return f"Sample({', '.join(f'{name}={value!r}' for name, value in shown.items() if value is not None)})"
+
+    def _qos(self) -> Qos:
+        packed: int = self._raw[3]
+        return _QOS[packed & 63]
 
     def _details(self) -> _Details:
         _, _, _, _, meta, payload = self._raw

@@ -11,6 +11,7 @@ from elea.model import timestamp as model
 from elea.model.encoding import Encoding
 from elea.model.node_id import NodeId
 from elea.model.qos import SampleKind
+from elea.model.values import mypyc_attr
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,6 +32,7 @@ _LATER: Final = (
 """Columns that few look at, in the order in which `StoredSample` has them."""
 
 
+@mypyc_attr(acyclic=True)
 class StoredSample(Sample):
     """A sample that a broker has kept; `position` is its place in the log."""
 

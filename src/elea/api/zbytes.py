@@ -5,9 +5,13 @@ from __future__ import annotations
 import builtins
 from typing import Final, TypeAlias
 
+from elea.model.values import mypyc_attr
+
 __all__ = ["IntoZBytes", "ZBytes", "into_bytes"]
 
 
+# Most are let go before the next one is made, so the place of one is kept for it: 50 ns from a sample, not 130.
+@mypyc_attr(acyclic=True, free_list_len=1)
 class ZBytes:
     """Octets that read as bytes or as text; equal to, and hashed like, the bytes they are.
 
@@ -66,6 +70,9 @@ class ZBytes:
 
     def __repr__(self) -> str:
         return f"ZBytes({self._data!r})"
+
+    def __reduce__(self) -> tuple[type[ZBytes], tuple[builtins.bytes]]:
+        return ZBytes, (self._data,)
 
 
 IntoZBytes: TypeAlias = ZBytes | builtins.bytes | bytearray | memoryview | str

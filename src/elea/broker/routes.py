@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from elea.broker.delivery import Mailbox
 from elea.broker.relay import OutgoingKey
@@ -89,7 +89,9 @@ class Arrived:
         self.run = run
         self.reliable = reliable
         octets = 0
-        for _, _, _, _, meta, payload in run:
+        for raw in cast("list[tuple[Any, ...]]", run):  # as `Pushed`, mypyc would take every tuple apart
+            meta: bytes | None = raw[4]
+            payload: bytes = raw[5]
             octets += len(payload) if meta is None else len(payload) + len(meta)
         self.octets = octets
 

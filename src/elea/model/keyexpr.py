@@ -43,7 +43,8 @@ class SetIntersectionLevel(IntEnum):
     def __repr__(self) -> str:
         return f"SetIntersectionLevel.{self.name}"
 
-    __str__ = __repr__
+    def __str__(self) -> str:
+        return repr(self)
 
 
 # -- texts ---------------------------------------------------------------------------------------------------
@@ -330,6 +331,9 @@ class KeyExpr:
 
     def __repr__(self) -> str:
         return f"KeyExpr({self._text!r})"
+
+    def __reduce__(self) -> tuple[type[KeyExpr], tuple[str]]:
+        return KeyExpr, (self._text,)
 
 
 def _text_of(key_expr: KeyExpr | str) -> str:

@@ -11,12 +11,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from operator import attrgetter
-from typing import Final, TypeVar, cast, dataclass_transform, overload
+from typing import TYPE_CHECKING, Final, TypeVar, cast, dataclass_transform, overload
 
-__all__ = ["field", "replaced", "value_class"]
+__all__ = ["field", "mypyc_attr", "replaced", "value_class"]
 
 T = TypeVar("T")
 C = TypeVar("C", bound=type)
+
+# What mypyc is told about a class that it compiles; the package of that name is not needed to run.
+if TYPE_CHECKING:
+    from mypy_extensions import mypyc_attr as mypyc_attr
+else:
+
+    def mypyc_attr(**_):
+        return lambda cls: cls
+
 
 COMPILED_AFTER: Final = 16
 """Calls of a constructor before it is compiled, which takes as long as twenty: most settings are made once."""
