@@ -7,16 +7,16 @@ and a slow one stops no other. `indirect` is kept for programs written for eclip
 
 from __future__ import annotations
 
-import logging
-import traceback
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
+
+from elea.model.logger import logger
 
 __all__ = ["Callback", "DirectSink"]
 
 T = TypeVar("T")
 
-_log = logging.getLogger("elea.api")
+_log = logger("elea.api")
 
 
 class Callback(Generic[T]):
@@ -108,4 +108,6 @@ def _report(what: str, function: Callable[..., object]) -> None:
     """Log what a user's function raised: as text, since whoever kept the exception would keep what it was called with,
     and a query ends with its last reference.
     """
+    import traceback  # for failures only
+
     _log.error("callback error %s=%r\n%s", what, function, traceback.format_exc().rstrip())

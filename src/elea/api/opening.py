@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
 
 from elea.api.settings import Settings
@@ -12,6 +11,7 @@ from elea.broker.runtime import Runtime
 from elea.io.chance import SystemChance
 from elea.io.tls_settings import TlsSettings
 from elea.model.errors import ConfigError
+from elea.model.logger import logger
 from elea.model.node_id import NodeId
 from elea.model.qos import Role
 from elea.protocol.zenoh1.backoff import Backoff
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["link_settings", "set_aggregation", "start"]
 
-_log = logging.getLogger("elea.api")
+_log = logger("elea.api")
 
 
 def start(settings: Settings) -> Runtime:

@@ -9,7 +9,6 @@ and may still block, ask and put as it likes.
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -17,10 +16,11 @@ from typing import Any, Final, Protocol
 
 from elea.io.timers import monotonic
 from elea.model.limits import COURIERS, MAILBOX, MAILBOX_BYTES
+from elea.model.logger import logger
 
 __all__ = ["Mailbox", "Round", "Runner", "Watch"]
 
-_log: Final = logging.getLogger("elea.broker")
+_log: Final = logger("elea.broker")
 
 HELD_UP: Final = 0.01
 """Seconds a handler may take before another thread goes on with the reading."""

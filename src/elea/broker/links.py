@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import threading
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
@@ -25,6 +24,7 @@ from elea.io.timers import Timer, monotonic
 from elea.io.tls_settings import TlsSettings
 from elea.model.errors import EleaError, OperationTimeout, ProtocolError, SessionClosed, SessionError, SessionRefused
 from elea.model.limits import MAX_MESSAGE
+from elea.model.logger import logger
 from elea.model.node_id import NodeId
 from elea.model.qos import Role
 from elea.model.values import replaced, value_class
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Connection", "LinkSettings", "Links"]
 
-_log = logging.getLogger("elea.broker")
+_log = logger("elea.broker")
 
 REGIONS = {Role.CLIENT: Region.CLIENTS, Role.PEER: Region.PEERS, Role.ROUTER: Region.ROUTERS}
 

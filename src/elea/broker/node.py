@@ -6,7 +6,6 @@ it has been released. Samples take no lock: their routes are found once and reme
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -18,6 +17,7 @@ from elea.broker.own import OwnSession
 from elea.broker.relay import Numbers, OutgoingKey, Stamper
 from elea.broker.routes import Forwarder, Route, Scanning
 from elea.io.timers import Keeper
+from elea.model.logger import logger
 from elea.model.node_id import NodeId
 from elea.model.qos import Role
 from elea.model.timestamp import Hlc
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Node"]
 
-_log = logging.getLogger("elea.broker")
+_log = logger("elea.broker")
 
 TIMEOUT_REPLY = Err(b"Timeout", encoding=Encoding(1))
 """What a node says for a neighbour that did not answer in time (zenoh-1 §14.1)."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import logging
 import os
 import threading
 from collections.abc import Sequence
@@ -15,6 +14,7 @@ from elea.broker.returning import Returning
 from elea.io.errors import LinkError
 from elea.io.timers import Keeper, monotonic
 from elea.model.errors import EleaError, SessionError
+from elea.model.logger import logger
 from elea.model.qos import Role
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Runtime"]
 
-_log = logging.getLogger("elea.broker")
+_log = logger("elea.broker")
 
 
 _running: set[Runtime] = set()

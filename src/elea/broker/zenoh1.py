@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from elea.broker.translate import Keys, UnknownResource, from_wire, to_wire
 from elea.io.errors import LinkClosed
 from elea.model import keyexpr
 from elea.model.errors import InvalidKeyExpr, Truncated
+from elea.model.logger import logger
 from elea.model.node_id import NodeId
 from elea.model.qos import Role
 from elea.protocol.zenoh1.terms import Agreement
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Zenoh1Session"]
 
-_log = logging.getLogger("elea.broker")
+_log = logger("elea.broker")
 
 NETWORK = 0x19
 LOGGED_EVERY = 1_000

@@ -12,7 +12,6 @@ What a message or a batch is, the framing function knows; nothing here does.
 from __future__ import annotations
 
 import contextlib
-import logging
 import threading
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
@@ -22,6 +21,7 @@ from elea.io.link import Link, Octets, after
 from elea.io.losses import Losses
 from elea.io.timers import monotonic
 from elea.model.limits import CONTROL_BATCHES, QUEUE_BYTES
+from elea.model.logger import logger
 
 __all__ = ["CONTROL_BATCHES", "IDLE_SECONDS", "QUEUE_BYTES", "Batch", "Frame", "Outbox"]
 
@@ -66,7 +66,7 @@ _WATCH_SECONDS: Final = 0.0005
 
 _ALL: Final = 1 << 62
 _JOIN_SECONDS: Final = 1.0
-_log = logging.getLogger("elea.io")
+_log = logger("elea.io")
 
 
 class _Lane:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import heapq
-import logging
 import threading
 import time
 from collections.abc import Callable
 from itertools import count
 from typing import Final
+
+from elea.model.logger import logger
 
 __all__ = ["Keeper", "Timer", "monotonic", "wall_ns"]
 
@@ -18,7 +19,7 @@ monotonic: Final = time.monotonic
 wall_ns: Final = time.time_ns
 """Nanoseconds since 1970: for timestamps."""
 
-_log = logging.getLogger("elea.io")
+_log = logger("elea.io")
 _JOIN_SECONDS: Final = 1.0
 _MIN_PERIOD: Final = 0.0001
 _SWEEP: Final = 1_024

@@ -6,12 +6,12 @@ between client, peer and router is in `regions`. Spec: zenoh-1 sections 9.3, 13 
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 
 from elea.model import keyexpr
 from elea.model.errors import InvalidKeyExpr, LimitReached
 from elea.model.limits import MAX_QUERIES
+from elea.model.logger import logger
 from elea.model.node_id import NodeId
 from elea.model.qos import Role
 from elea.space.entities import Declarations, is_complete_for
@@ -42,7 +42,7 @@ from elea.space.upstream import Upstream, Wanted
 
 __all__ = ["Ignored", "Space"]
 
-_log = logging.getLogger("elea.space")
+_log = logger("elea.space")
 
 
 class Space:
