@@ -6,7 +6,6 @@ swallows in silence (an entry it does not know inside of a list, a negative size
 
 from __future__ import annotations
 
-import copy
 import importlib
 import os
 from typing import TYPE_CHECKING, ClassVar, Final, NoReturn
@@ -39,7 +38,7 @@ class Config:
     DEFAULT_CONFIG_PATH_ENV: ClassVar[str] = "ZENOH_CONFIG"
 
     def __init__(self) -> None:
-        self._tree = copy.deepcopy(SCHEMA.default())
+        self._tree = {name: _copied(value) for name, value in SCHEMA.default().items()}
 
     @classmethod
     def from_env(cls) -> Config:
@@ -73,7 +72,7 @@ class Config:
     def _from_value(cls, value: Json) -> Config:
         made = cls.__new__(cls)
         # A copy, because lists and objects of the defaults are shared.
-        tree = copy.deepcopy(SCHEMA.read(value, ""))
+        tree = _copied(SCHEMA.read(value, ""))
         assert isinstance(tree, dict)
         made._tree = tree
         return made
@@ -124,7 +123,7 @@ class Config:
                 tree[name] = _put(tree[name], rest, new, key) if rest else entry.kind.read(new, "/".join(names))
                 return
             if not rest:
-                tree[name] = copy.deepcopy(entry.read(new, "/".join(names)))
+                tree[name] = _copied(entry.read(new, "/".join(names)))
                 return
             section = entry
             below = tree[name]
@@ -150,6 +149,13 @@ class Config:
             assert isinstance(value, dict)
             value = value[name]
         return value
+
+
+def _copied(value: Json) -> Json:
+    """A value that shares nothing which could change."""
+    if isinstance(value, dict):
+        return {name: _copied(item) for name, item in value.items()}
+    return [_copied(item) for item in value] if isinstance(value, list) else value
 
 
 def _names(key: str) -> list[str]:

@@ -20,7 +20,6 @@ from elea.model import keyexpr
 from elea.model.encoding import Encoding
 from elea.model.node_id import NodeId
 from elea.model.qos import Role
-from elea.model.selector import Parameters
 from elea.space.face import Response
 from elea.space.regions import is_north
 from elea.space.snapshot import Snapshot, Sources
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from elea.broker.links import Connection, Links
     from elea.broker.node import Node
     from elea.broker.zenoh1 import Zenoh1Session
+    from elea.model.selector import Parameters
 
 __all__ = ["METRICS", "Admin", "interface_names", "metrics"]
 
@@ -73,6 +73,8 @@ class Admin:
         node.own.answer(f"@/{self._id}/session/**", box, complete=False, elsewhere=False)
 
     def _answer(self, asked: Asked, below: str, found: Callable[[Parameters], Iterator[Answer]]) -> None:
+        from elea.model.selector import Parameters
+
         request = asked.request
         try:
             body = request.body

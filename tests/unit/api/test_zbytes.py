@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -60,6 +63,12 @@ def test_nothing_is_empty() -> None:
 
 def test_it_has_no_shared_memory() -> None:
     assert ZBytes(b"a").as_shm() is None  # type: ignore[func-returns-value]
+
+
+def test_copies_and_pickles_are_equal() -> None:
+    data = ZBytes(b"21.5")
+
+    assert pickle.loads(pickle.dumps(data)) == copy.copy(data) == copy.deepcopy(data) == data
 
 
 def test_its_repr_shows_the_octets() -> None:
