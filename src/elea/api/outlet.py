@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from elea.api.identity import SourceInfo
-from elea.api.instrumentation import TimestampInstrumentation
 from elea.api.timestamp import Timestamp
 from elea.api.zbytes import IntoZBytes, into_bytes
 from elea.broker.delivery import Mailbox
@@ -23,6 +22,7 @@ from elea.wire.zenoh1 import messages as m
 from elea.wire.zenoh1.samples import split_body
 
 if TYPE_CHECKING:
+    from elea.api.instrumentation import TimestampInstrumentation
     from elea.api.session import Session
     from elea.broker.zenoh1 import Zenoh1Session
     from elea.io.sending import Outbox

@@ -6,10 +6,9 @@ assignments; timestamp, encoding, attachment and source are decoded together, th
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from elea.api.identity import EntityGlobalId, SourceInfo, ZenohId
-from elea.api.instrumentation import TimestampStack
 from elea.api.timestamp import Timestamp
 from elea.api.zbytes import ZBytes
 from elea.model import timestamp as model
@@ -21,6 +20,9 @@ from elea.model.values import mypyc_attr
 from elea.wire.values import MessageValue
 from elea.wire.zenoh1 import messages
 from elea.wire.zenoh1.samples import DEFAULT_QOS, details
+
+if TYPE_CHECKING:
+    from elea.api.instrumentation import TimestampStack
 
 __all__ = ["Sample", "encoding_of", "source_info_of", "timestamp_of"]
 
