@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from elea.wire.values import MessageValue
 
 __all__ = ["Frames"]
 
 
-class Frames(NamedTuple):
+class Frames(MessageValue):
     """A FRAME among others of its conduit.
 
     Behind `stop` the next batch begins, with its length of two octets. It is read too if it begins with a FRAME of the
