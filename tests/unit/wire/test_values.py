@@ -87,6 +87,7 @@ def test_it_equals_only_its_own_kind() -> None:
     assert Place(1) != Place(2)
     assert Place(1) != Twin(1)  # type: ignore[comparison-overlap]
     assert Place(1) != (1, 0, None)
+    assert not Place(1).__eq__(Twin(1))
     assert len({Place(1), Twin(1), Place(1, 0)}) == 2
 
 
