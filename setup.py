@@ -42,6 +42,7 @@ WAY_OF_A_SAMPLE = [
     "io/lookout.py",
     "io/reading.py",
     "io/sending.py",
+    "io/vigil.py",
     "protocol/zenoh1/reassembly.py",
     "protocol/zenoh1/sending.py",
     "protocol/zenoh1/transport.py",
