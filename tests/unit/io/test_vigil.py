@@ -12,7 +12,7 @@ import pytest
 from elea.io.errors import LinkClosed
 from elea.io.link import TcpLink
 from elea.io.timers import monotonic
-from elea.io.vigil import LIMIT, LONGEST, NEAR, REST, Vigil
+from elea.io.vigil import LIMIT, LONGEST, MOST_CROWDED, NEAR, REST, Vigil
 from tests.unit.io.ends import in_thread, pair
 
 WAKE = 50e-6
@@ -136,8 +136,39 @@ def test_on_a_busy_machine_it_is_rarely_tried() -> None:
             lost += late
             now = end.take(now, late)
 
-    assert lost < 0.05 * now
+    assert lost < 0.005 * now
     assert all(end.vigil.rests > 0 for end in ends)
+
+
+def test_a_crowd_is_avoided_longer_each_time_until_it_has_gone() -> None:
+    vigil, now, sent, rests = Vigil(), 0.0, 1, []
+    for _ in range(8):
+        begun = now
+        while not vigil.begin(sent, now):
+            vigil.ended(now)
+            now += 1e-3
+            sent += 1
+        rests.append(now - begun)
+        now += 4e-3
+        vigil.came(now, 1e-4)
+        vigil.ended(vigil._begun + 1e-5)
+        sent += 1
+    assert rests[1:] == pytest.approx([0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0], abs=2e-3)
+
+    now += MOST_CROWDED
+    begun = now
+    vigil.begin(sent, now)
+    vigil.ended(now)
+    while now - begun < MOST_CROWDED:  # nobody takes the core for as long as it rested
+        sent += 1
+        assert vigil.begin(sent, now)
+        now += 2e-5
+        vigil.came(now, 2e-5)
+    vigil.begin(sent + 1, now)
+    vigil.came(now + 4e-3, 1e-4)
+    vigil.ended(vigil._begun + 1e-5)
+    assert not vigil.begin(sent + 2, now + 0.2)
+    assert vigil.begin(sent + 3, now + 0.3)  # it rests as at first
 
 
 def test_rests_grow_while_nothing_comes_of_them_and_a_full_purse_ends_that() -> None:
