@@ -43,6 +43,7 @@ WAY_OF_A_SAMPLE = [
     "io/lookout.py",
     "io/reading.py",
     "io/sending.py",
+    "io/vigil.py",
     "model/keyexpr.py",
     "protocol/zenoh1/reassembly.py",
     "protocol/zenoh1/sending.py",

@@ -126,15 +126,22 @@ def flow(options: Options, lib: str, receiver: str, *, router: bool = False, rec
 
 
 def exchange(options: Options, lib: str, far: str, near: str, *, router: bool = False, **more: Any) -> dict[str, Any]:
-    """Ping-pong or queries between two ends."""
+    """Ping-pong or queries between two ends; `cpu` becomes what all processes on the way used for one of them."""
     with options.stage(lib) as stage:
         if router:
-            stage.listener("idle", "router")
-            stage.end(far, **more).hear("open")
+            others = [stage.listener("idle", "router"), stage.end(far, **more)]
+            others[1].hear("open")
         else:
-            stage.listener(far, "peer", **more)
+            others = [stage.listener(far, "peer", **more)]
         asking = stage.end(near, "client" if router else "peer", **more)
-        return go(stage, asking)
+        asking.hear("open")
+        asking.hear("ready")
+        for end in others:
+            end.ask("cpu", do="mark")
+        found = asking.ask("lost", do="go")
+        used = sum((end.ask("cpu", do="tell")["cpu"] for end in others), found["cpu"])
+        stage.check()
+        return found | {"cpu": used / max(1, found["done"]) * 1e6}
 
 
 def go(stage: Stage, end: End) -> dict[str, Any]:
@@ -179,6 +186,7 @@ def rtt(options: Options, lib: str) -> Iterator[Figure]:
         found = exchange(options, lib, "echo", "ping", **more)
         yield Figure(f"round trip µs p50, {way}", found["p50"], found["lost"], half)
         yield Figure(f"round trip µs p99, {way}", found["p99"], goal=half)
+        yield Figure(f"CPU µs per round trip, all processes, {way}", found["cpu"])
 
 
 def rtt_other(options: Options, lib: str) -> Iterator[Figure]:
@@ -206,6 +214,7 @@ def query(options: Options, lib: str) -> Iterator[Figure]:
     for way, more in ways:
         found = exchange(options, lib, "answer", "ask", **more)
         yield Figure(f"queries/s, {way}", found["rate"], found["lost"], Goal(at_least=4))
+        yield Figure(f"CPU µs per query, both processes, {way}", found["cpu"])
 
 
 def router(options: Options, lib: str) -> Iterator[Figure]:

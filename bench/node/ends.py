@@ -63,6 +63,12 @@ def idle(lib: Any, session: Any, spec: dict[str, Any], parent: Parent) -> None:
     if spec["mode"] == "client":
         keep = [session.declare_publisher("idle/out"), session.declare_subscriber("idle/in", lambda sample: None)]
     parent.say(open=True)
+    tell_cpu(parent)
+    del keep
+
+
+def tell_cpu(parent: Parent) -> None:
+    """Says what this end has used since the last mark, as often as it is asked."""
     before = cpu()
     while order := parent.hear():
         if order["do"] == "mark":
@@ -70,7 +76,6 @@ def idle(lib: Any, session: Any, spec: dict[str, Any], parent: Parent) -> None:
         elif order["do"] == "end":
             break
         parent.say(cpu=cpu() - before, rss=rss())
-    del keep
 
 
 def sink(lib: Any, session: Any, spec: dict[str, Any], parent: Parent) -> None:
@@ -150,7 +155,7 @@ def echo(lib: Any, session: Any, spec: dict[str, Any], parent: Parent) -> None:
     handler = lib.handlers.Callback(lambda sample: pong.put(sample.payload), indirect=spec["indirect"])
     keep = session.declare_subscriber("ping", handler)
     parent.say(open=True)
-    parent.hear()
+    tell_cpu(parent)
     keep.undeclare()
 
 
@@ -159,7 +164,7 @@ def answer(lib: Any, session: Any, spec: dict[str, Any], parent: Parent) -> None
     handler = lib.handlers.Callback(lambda query: query.reply("ask", payload), indirect=spec["indirect"])
     keep = session.declare_queryable("ask", handler)
     parent.say(open=True)
-    parent.hear()
+    tell_cpu(parent)
     keep.undeclare()
 
 
@@ -238,7 +243,7 @@ def round_trips(parent: Parent, seconds: float, put: Callable[[], object], arriv
 
     parent.hear()
     times: list[float] = []
-    lost = 0
+    lost, used = 0, cpu()
     end = time.perf_counter() + seconds
     while (start := time.perf_counter()) < end and lost < 3:
         put()
@@ -246,10 +251,12 @@ def round_trips(parent: Parent, seconds: float, put: Callable[[], object], arriv
             times.append(time.perf_counter() - start)
         else:
             lost += 1
+    used, done = cpu() - used, len(times)
     times = sorted(times[len(times) // 10 :])
     if not times:
         raise SystemExit("no ping was answered")
-    parent.say(p50=times[len(times) // 2] * 1e6, p99=times[len(times) * 99 // 100] * 1e6, lost=lost)
+    half, most = times[len(times) // 2] * 1e6, times[len(times) * 99 // 100] * 1e6
+    parent.say(p50=half, p99=most, lost=lost, cpu=used, done=done)
     parent.hear()
 
 
@@ -268,7 +275,7 @@ def ask(lib: Any, session: Any, spec: dict[str, Any], parent: Parent) -> None:
     parent.say(ready=True)
 
     parent.hear()
-    flight, asked, answered = spec["flight"], 0, 0
+    flight, asked, answered, used = spec["flight"], 0, 0, cpu()
     start = time.perf_counter()
     end = start + spec["seconds"]
     if flight == 1:
@@ -291,7 +298,8 @@ def ask(lib: Any, session: Any, spec: dict[str, Any], parent: Parent) -> None:
             session.get("ask", handler)
         for _ in range(flight):
             room.acquire(timeout=PATIENCE)
-    parent.say(rate=answered / (time.perf_counter() - start), lost=asked - answered)
+    rate = answered / (time.perf_counter() - start)
+    parent.say(rate=rate, lost=asked - answered, cpu=cpu() - used, done=answered)
     parent.hear()
 
 

@@ -148,6 +148,7 @@ def link_settings(settings: Settings, node_id: NodeId) -> LinkSettings:
         keep_alives=link.keep_alive,
         wait_before_drop=link.queue.wait_before_drop,
         wait_before_close=3600.0 if wait is None else wait,
+        wait_awake=link.wait_awake,
         backoff=lambda: Backoff(first=retry.first, factor=retry.factor, longest=retry.longest),
     )
 

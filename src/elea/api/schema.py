@@ -233,7 +233,13 @@ _TRANSPORT: Final = Section(
             {
                 "protocols": Field(Nullable(Listed(Text()))),
                 "tx": _TX,
-                "rx": Section(_numbers(buffer_size=65_535, max_message_size=1 << 30)),
+                "rx": Section(
+                    {
+                        **_numbers(buffer_size=65_535, max_message_size=1 << 30),
+                        # Ours alone, and so not shown: what is shown is read by others too.
+                        "wait_awake": Field(Flag(), True, hidden=True),
+                    }
+                ),
                 "tls": _TLS,
                 "tcp": Section(_unset(so_sndbuf=_U32, so_rcvbuf=_U32)),
                 "unixpipe": Section(_unset(file_access_mask=_U32)),

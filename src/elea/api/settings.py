@@ -166,6 +166,7 @@ class LinkSettings:
     queue: QueueSettings
     rx_buffer_size: int
     max_message_size: int
+    wait_awake: bool
     tls: TlsSettings
     tcp_so_sndbuf: int | None
     tcp_so_rcvbuf: int | None
@@ -411,6 +412,7 @@ class _Reader:
             queue=self.queue(f"{path}/tx/queue"),
             rx_buffer_size=self.get(f"{path}/rx/buffer_size", 0),
             max_message_size=self.get(f"{path}/rx/max_message_size", 0),
+            wait_awake=self.get(f"{path}/rx/wait_awake", True),
             tls=self.tls(f"{path}/tls"),
             tcp_so_sndbuf=self.optional(f"{path}/tcp/so_sndbuf", int),
             tcp_so_rcvbuf=self.optional(f"{path}/tcp/so_rcvbuf", int),

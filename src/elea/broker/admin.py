@@ -223,6 +223,8 @@ _LINK: Final[Mapping[str, tuple[str, Callable[[Connection, Zenoh1Session], int]]
     "sent_bytes": ("Octets written.", lambda c, s: s.outbox.octets),
     "sent_messages": ("Network messages written.", lambda c, s: s.outbox.messages + s.joined),
     "waits": ("Messages that had to wait for room.", lambda c, s: s.outbox.waited),
+    "awake_hits": ("Waits awake in which something came.", lambda c, s: c.vigil.hits),
+    "awake_misses": ("Waits awake that were in vain.", lambda c, s: c.vigil.misses),
     "received_batches": ("Batches read.", lambda c, s: _received(c, "batches")),
     "received_bytes": ("Octets read.", lambda c, s: _received(c, "octets")),
     "received_frames": ("Frames read.", lambda c, s: _received(c, "frames")),

@@ -151,22 +151,26 @@ class Lead:
         lookout = self._lookout
         assert lookout is not None
         while not done():
-            seconds = None if until is None else until - monotonic()
-            if seconds is not None and seconds <= 0:
+            now = monotonic()
+            if until is not None and until <= now:
                 return
-            if lookout.wait(seconds):
-                self._read_once(channel)
+            if self._read_once(channel, now) or (
+                lookout.wait(None if until is None else until - now) and self._read_once(channel, None)
+            ):
                 if self._at_once:
                     return
 
-    def _read_once(self, channel: object) -> None:
-        """Take what has arrived; `_at_once` is set if the link's own thread has to see to the rest."""
+    def _read_once(self, channel: object, now: float | None) -> bool:
+        """Take what has arrived, or comes soon after `now`; `_at_once` is set if the link's own thread has to see to
+        the rest. Whether there was anything to take.
+        """
         node = self._connection.links.node
         node.readers.add(self._reader)
         try:
-            self._receive(channel)
+            return self._receive(channel, now)
         except Exception as error:  # noqa: BLE001 - whatever it is, the link's own thread says and ends it
             self.fault, self._at_once = error, True
+            return True
         except BaseException as error:
             # An interrupt: nobody knows how much of a batch was taken.
             self.fault = SessionClosed(text=f"reading was interrupted by {type(error).__name__}: {error}")
@@ -175,21 +179,25 @@ class Lead:
         finally:
             node.readers.discard(self._reader)
 
-    def _receive(self, channel: object) -> None:
+    def _receive(self, channel: object, now: float | None) -> bool:
         connection = self._connection
         reader, round_ = connection.reader, connection.links.node.round
-        if not reader.fill():
+        came = int(reader.fill_ready()) if now is None else reader.fill_awake(now)
+        if came < 0:
+            return False
+        if not came:
             self._at_once = True  # the end of the link is for its own thread to see
-            return
+            return True
         batch = reader.cut()
         if batch is None:
-            return
+            return True
         if connection.receive(batch) or reader.has_more:
             self._at_once = True
         if not round_.bring_only(channel):
             self._shared_until = monotonic() + SHARED
             self._at_once = True
             round_.make_soon()
+        return True
 
     def give_back(self) -> None:
         """The end of `take`, also if that was in vain or interrupted."""

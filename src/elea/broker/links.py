@@ -22,6 +22,7 @@ from elea.io.sending import Outbox
 from elea.io.tap import tapped
 from elea.io.timers import Timer, monotonic
 from elea.io.tls_settings import TlsSettings
+from elea.io.vigil import Vigil
 from elea.model.errors import EleaError, OperationTimeout, ProtocolError, SessionClosed, SessionError, SessionRefused
 from elea.model.limits import MAX_MESSAGE
 from elea.model.logger import logger
@@ -64,6 +65,7 @@ class LinkSettings:
     keep_alives: int = 4
     wait_before_drop: float = 0.001
     wait_before_close: float = 5.0
+    wait_awake: bool = True
     backoff: Callable[[], Backoff] = Backoff
 
 
@@ -85,6 +87,7 @@ class Connection:
         self._timer: Timer | None = None
         self._ending = threading.Lock()
         self.reader = BatchReader(link)
+        self.vigil: Vigil = Vigil()
         self.lead = Lead(self)
         self._deliverer: threading.Thread | None = None
         self._handing_over = threading.Lock()
@@ -124,13 +127,11 @@ class Connection:
                     self._deliverer, self.busy_since = me, monotonic()
                     node.watch.look()
                     node.round.make()
-                    if wanted and self._may_step_back(me):
+                    if self._still_reads(me) and wanted:
                         leads = lead.step_back()
                         if not leads:
                             return
                         self._go_on()
-                    elif self._deliverer is me:
-                        self.busy_since = 0.0
         except EleaError as error:
             self._give_up(error)
         except Exception as error:  # noqa: BLE001 - whatever it was, the link must not stay half alive
@@ -145,8 +146,11 @@ class Connection:
             node.readers.discard(threading.get_ident())
             node.deliver_soon()  # what the end of this link meant to others
 
-    def _may_step_back(self, me: threading.Thread) -> bool:
-        """Whether no other thread has gone on with the reading, nor will."""
+    def _still_reads(self, me: threading.Thread) -> bool:
+        """Whether no other thread has gone on with the reading, nor will.
+
+        Under the lock: one that is just taking over has looked at `busy_since` already, and two must never read.
+        """
         with self._handing_over:
             if self._thread is not me:
                 return False
@@ -288,6 +292,8 @@ class Connection:
         )
         self._receiver = receiver = Receiver(agreement, self._now(), max_message=settings.max_message)
         self.reader.settle = receiver.settle
+        if settings.wait_awake and has_lookout(self.link):
+            self.reader.keep_vigil(self.vigil, outbox)
         if agreement.lowlatency:
             self.reader.prefix = 4
         session = Zenoh1Session(self.links.node, agreement, REGIONS[agreement.peer_role], outbox)

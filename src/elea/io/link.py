@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from typing import Final, Protocol, TypeAlias
 
 from elea.io.errors import LinkClosed
+from elea.io.timers import monotonic
 from elea.model.limits import MAX_BATCH
 
 __all__ = [
@@ -150,6 +151,29 @@ class SocketLink:
         self._inside.append(None)
         try:
             return 0 if self.closed else self._socket.recv_into(view)
+        except OSError as error:
+            if self.closed:
+                return 0
+            raise self._broken(error) from error
+        finally:
+            self._inside.pop()
+            if self.closed:
+                self._finish_if_last()
+
+    def receive_awake(self, view: memoryview, until: float) -> int:
+        """The same without sleeping, until a time of `monotonic`; -1 when nothing has come. For Linux."""
+        receive = self._socket.recv_into
+        self._inside.append(None)
+        try:
+            while not self.closed:
+                try:
+                    return receive(view, 0, _DONTWAIT)
+                except BlockingIOError:
+                    pass
+                if monotonic() >= until:
+                    return -1
+                os.sched_yield()  # whoever else wants this core: often the one who is to send what is waited for
+            return 0
         except OSError as error:
             if self.closed:
                 return 0

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Final, cast
 
 from elea.io.errors import BatchTooLarge, LinkClosed
-from elea.io.link import RECEIVE_BUFFER, DatagramLink, StreamLink
+from elea.io.link import RECEIVE_BUFFER, DatagramLink, SocketLink, StreamLink
+from elea.io.sending import Outbox
+from elea.io.timers import monotonic, thread_time
+from elea.io.vigil import Vigil
 from elea.model.limits import MAX_BATCH
 
 __all__ = ["LARGE", "BatchReader", "read_batches"]
 
 LARGE: Final = 16_384
+
+_awake: Final = threading.Lock()
+"""One thread of a process waits awake at a time: two would keep the interpreter from each other."""
 
 
 class BatchReader:
@@ -34,6 +41,9 @@ class BatchReader:
         self._end = 0
         self.settle: Callable[[], None] = lambda: None
         """Called before the octets of views that were handed out change."""
+        self.vigil: Vigil | None = None
+        """Says which waits are awake; without one, none is."""
+        self._outbox: Outbox | None = None
 
     def next(self) -> bytes | memoryview | None:
         """The next batch, waiting for it; None when the other side is done or the link was closed here.
@@ -70,10 +80,63 @@ class BatchReader:
         """Whole batches at the front of the buffer have been taken as they are."""
         self._start += octets
 
+    def keep_vigil(self, vigil: Vigil, outbox: Outbox) -> None:
+        """Wait awake where that pays; what is sent over the same link goes through the outbox."""
+        self.vigil = vigil
+        self._outbox = outbox
+
     def fill(self) -> bool:
         """Receive once, which on a link with octets to read takes no time; False and errors as for `next`."""
+        vigil, outbox = self.vigil, self._outbox
+        if vigil is None or outbox is None:
+            return self._receive()
+        now = monotonic()
+        if vigil.begin(outbox.batches, now):
+            came = self._receive_awake(vigil, now)
+            if came >= 0:
+                return came > 0
+        filled = self._receive()
+        vigil.ended(monotonic())
+        return filled
+
+    def fill_awake(self, now: float) -> int:
+        """Receive once if something comes while it pays to wait for it awake: 1; 0 and errors as for `next`; else -1.
+
+        After that somebody waits otherwise, and fills.
+        """
+        vigil, outbox = self.vigil, self._outbox
+        if vigil is None or outbox is None or not vigil.begin(outbox.batches, now):
+            return -1
+        return self._receive_awake(vigil, now)
+
+    def fill_ready(self) -> bool:
+        """Receive once, after somebody has waited otherwise; False and errors as for `next`."""
+        filled = self._receive()
+        if self.vigil is not None:
+            self.vigil.ended(monotonic())
+        return filled
+
+    def _receive_awake(self, vigil: Vigil, now: float) -> int:
+        if not _awake.acquire(False):
+            return -1
+        try:
+            before = thread_time()
+            self._make_room()
+            count = cast(SocketLink, self.link).receive_awake(self._view[self._end :], now + vigil.limit)
+            used = thread_time() - before
+        finally:
+            _awake.release()
+        if count < 0:
+            vigil.missed(monotonic(), used)
+            return -1
+        vigil.came(monotonic(), used)
+        return int(self._received(count))
+
+    def _receive(self) -> bool:
         self._make_room()
-        count = cast(StreamLink, self.link).receive_into(self._view[self._end :])
+        return self._received(cast(StreamLink, self.link).receive_into(self._view[self._end :]))
+
+    def _received(self, count: int) -> bool:
         if not count:
             if self._end and not self.link.closed:
                 raise LinkClosed(

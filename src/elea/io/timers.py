@@ -11,10 +11,13 @@ from typing import Final
 
 from elea.model.logger import logger
 
-__all__ = ["Keeper", "Timer", "monotonic", "wall_ns"]
+__all__ = ["Keeper", "Timer", "monotonic", "thread_time", "wall_ns"]
 
 monotonic: Final = time.monotonic
 """Seconds that only grow: for deadlines."""
+
+thread_time: Final = time.thread_time
+"""Seconds of CPU that the calling thread has used."""
 
 wall_ns: Final = time.time_ns
 """Nanoseconds since 1970: for timestamps."""

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import zlib
+from collections.abc import Callable
+from typing import Final
+
 try:
-    from isal.isal_zlib import crc32
+    from isal.isal_zlib import crc32 as _crc32
 except ImportError:
-    from zlib import crc32
+    _crc32 = zlib.crc32
 
 __all__ = ["crc32"]
+
+crc32: Final[Callable[..., int]] = _crc32
+"""As `zlib.crc32`."""
