@@ -65,6 +65,9 @@ def test_cell(row: Row, column: Column, shared: Shared, record_property: Any) ->
     try:
         expected = reference(row, column, shared)
         seen = expected if column.is_reference else play(row, column, shared)
+        if seen != expected:
+            # Whoever is wrong, the next try hears eclipse-zenoh again: it, too, loses a sample on a busy machine.
+            shared.reference.pop((row.name, column.reference), None)
         assert seen == expected
     except BaseException as error:
         if listed is None:
