@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["LogPartition", "fetch", "sliced"]
 
-SLICE_BYTES: Final = 1 << 20
-"""Octets that Spark takes at a time: what fits a processor's cache costs it a sixth less than large batches do."""
+SLICE_BYTES: Final = 4 << 20
+"""Octets that Spark takes at a time: as much as a block has as a rule. Each piece costs a tenth of a millisecond."""
 
 _log: Final = logging.getLogger("elea.spark")
 
