@@ -16,6 +16,7 @@ import elea
 from elea.broker.guarding import MOST_WARDS, Guard
 from elea.broker.links import Connection
 from elea.io.vigil import PURSE, Vigil
+from elea.model.errors import ProtocolError
 from tests.unit.api.logkeeper import config, wait_until
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "eventfd"), reason="the system has no eventfd: nobody waits awake")
@@ -134,9 +135,7 @@ def test_nothing_is_lost_or_reordered_while_reading_passes_between_threads() -> 
                 echoes[index].say(*words)
 
         for limit in (1e-4, 1e-3, 1.0):
-            speakers = [
-                threading.Thread(target=speak, args=(i, chance.getrandbits(32)), daemon=True) for i in range(4)
-            ]
+            speakers = [threading.Thread(target=speak, args=(i, chance.getrandbits(32)), daemon=True) for i in range(4)]
             for thread in speakers:
                 thread.start()
             while any(thread.is_alive() for thread in speakers):
@@ -150,16 +149,31 @@ def test_nothing_is_lost_or_reordered_while_reading_passes_between_threads() -> 
 
 
 def test_no_more_than_a_few_links_are_guarded() -> None:
-    with star(MOST_WARDS + 3) as (router, ends):
-        echoes = [Echo(ends[0], end, f"talk{i}") for i, end in enumerate(ends[1:])]
-        most, end = 0, time.monotonic() + 60
-        while most < MOST_WARDS and time.monotonic() < end:
-            for echo in echoes:
-                let_it_pay(router)
-                echo.say(b"word")
-                most = max(most, len(guard_of(router).wards))
+    with star(2 * MOST_WARDS + 4) as (router, ends):
+        echoes = [Echo(near, far, f"talk{i}") for i, (near, far) in enumerate(zip(ends[::2], ends[1::2], strict=True))]
+        counts: set[int] = set()
+        over = threading.Event()
 
-        assert most == MOST_WARDS
+        def speak(echo: Echo) -> None:
+            while not over.is_set():
+                echo.say(b"word")
+                counts.add(len(guard_of(router).wards))
+
+        speakers = [threading.Thread(target=speak, args=(echo,), daemon=True) for echo in echoes]
+        for thread in speakers:
+            thread.start()
+        end = time.monotonic() + 60
+        while MOST_WARDS not in counts and time.monotonic() < end:
+            let_it_pay(router)
+            time.sleep(0.001)
+        for _ in range(300):  # and all of them go on
+            let_it_pay(router)
+            time.sleep(0.001)
+        over.set()
+        for thread in speakers:
+            thread.join(60)
+
+        assert max(counts) == MOST_WARDS
 
 
 def test_a_stream_through_a_router_is_received_asleep() -> None:
@@ -217,18 +231,36 @@ def test_what_breaks_a_rule_ends_the_session_it_came_by(which: int) -> None:
     """Both links of the talk are tried: one of them is the guard's own, the other its ward."""
     with star(3) as (router, ends):
         echo, other = Echo(ends[0], ends[1]), Echo(ends[1 - which], ends[2], "other")
+        end = connections_of(ends[which])[0]
+        victim = next(each for each in connections_of(router) if each.link.remote == end.link.local)
+        others = [each for each in connections_of(router) if each is not victim]
         guarded(router, echo)
 
-        next(iter(ends[which]._runtime.links.connections)).link.send(b"\x02\x00\xff\xff")
+        end.link.send(b"\x02\x00\xff\xff")
 
-        wait_until(lambda: len(connections_of(router)) <= 2 or which_came_back(router, ends[which]), "a session's end")
+        assert victim.ended.wait(60)
+        assert isinstance(victim.error, ProtocolError)
         guarded(router, other)
+        assert not any(each.ended.is_set() for each in others)
 
 
-def which_came_back(router: elea.Session, end: elea.Session) -> bool:
-    """Whether a client has opened a new session already."""
-    links = [connection.link.local for connection in connections_of(end)]
-    return bool(links) and links[0] in {connection.link.remote for connection in connections_of(router)}
+def test_a_fault_found_by_the_guard_ends_the_ward() -> None:
+    with star(2) as (router, ends):
+        echo = Echo(ends[0], ends[1])
+        guarded(router, echo)
+        end = time.monotonic() + 60
+        while not (wards := guard_of(router).wards):  # a ward looks after itself when the talk pauses
+            let_it_pay(router)
+            echo.say(b"word")
+            assert time.monotonic() < end
+        ward = wards[0]
+        other = next(each for each in connections_of(router) if each is not ward)
+        remote = next(each for each in ends if connections_of(each)[0].link.local == ward.link.remote)
+        connections_of(remote)[0].link.send(b"\x02\x00\xff\xff")
+
+        assert ward.ended.wait(60)
+        assert isinstance(ward.error, ProtocolError)
+        assert not other.ended.is_set()
 
 
 def test_a_router_closes_while_it_is_on_guard() -> None:
