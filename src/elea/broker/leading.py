@@ -6,7 +6,8 @@ is for itself. The link's own thread steps back meanwhile. It takes the lead aga
 (`MOMENT`), so that question after question never wakes it; or at once, if there is something for others: a user's
 thread runs no handler but its own.
 
-The lead is offered by nodes with one link only (`Links`): who waits there cannot be waiting for another.
+The lead is offered by nodes with one link only (`Links`): who waits there cannot be waiting for another. With several
+links it is taken by the thread that waits awake for all of them (`guarding.py`).
 """
 
 from __future__ import annotations
@@ -202,7 +203,27 @@ class Lead:
             round_.make_soon()
         return True
 
-    # -- the guard of the node (`guarding.py`) -----------------------------------------------------------------------
+    def give_back(self) -> None:
+        """The end of `take`, also if that was in vain or interrupted."""
+        if self._reader == threading.get_ident():
+            self._reader = 0
+            self.turns += 1
+            self._hand_over()
+
+    def _hand_over(self) -> None:
+        self._right.release()
+        if self._asleep or self._at_once:
+            self._ring()
+        if self._ended:
+            self.end()
+
+    def release(self) -> None:
+        """Let the one who reads look whether he is done: as one rings for those who wait by a lock."""
+        lookout = self._lookout
+        if lookout is not None and self._reader != threading.get_ident():
+            lookout.call()
+
+    # -- the guard of the node (`guarding.py`) ------------------------------------------------------------------------
 
     def enter(self) -> bool:
         """Take the lead of a ward for a moment; `leave` must follow."""
@@ -255,25 +276,3 @@ class Lead:
         """The guard goes to sleep: the link's own thread is to read."""
         self._at_once = True
         self._ring()
-
-    # -- threads that wait, once more ---------------------------------------------------------------------------------
-
-    def give_back(self) -> None:
-        """The end of `take`, also if that was in vain or interrupted."""
-        if self._reader == threading.get_ident():
-            self._reader = 0
-            self.turns += 1
-            self._hand_over()
-
-    def _hand_over(self) -> None:
-        self._right.release()
-        if self._asleep or self._at_once:
-            self._ring()
-        if self._ended:
-            self.end()
-
-    def release(self) -> None:
-        """Let the one who reads look whether he is done: as one rings for those who wait by a lock."""
-        lookout = self._lookout
-        if lookout is not None and self._reader != threading.get_ident():
-            lookout.call()
