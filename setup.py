@@ -35,6 +35,7 @@ WAY_OF_A_SAMPLE = [
     "api/zbytes.py",
     "broker/bundle.py",
     "broker/delivery.py",
+    "broker/guarding.py",
     "broker/leading.py",
     "broker/node.py",
     "broker/relay.py",

@@ -6,7 +6,8 @@ is for itself. The link's own thread steps back meanwhile. It takes the lead aga
 (`MOMENT`), so that question after question never wakes it; or at once, if there is something for others: a user's
 thread runs no handler but its own.
 
-The lead is offered by nodes with one link only (`Links`): who waits there cannot be waiting for another.
+The lead is offered by nodes with one link only (`Links`): who waits there cannot be waiting for another. With several
+links it is taken by the thread that waits awake for all of them (`guarding.py`).
 """
 
 from __future__ import annotations
@@ -58,6 +59,8 @@ class Lead:
         self._reader = 0  # the thread that reads
         self._lookout: Lookout | None = None
         self._ended = False
+        self.stepped_back = False
+        """Whether the link's own thread does not have the lead."""
 
     # -- the link's own thread ----------------------------------------------------------------------------------------
 
@@ -78,6 +81,7 @@ class Lead:
     def step_back(self) -> bool:
         """Let others read; returns when this thread has the lead again, or False when the link has ended."""
         turns, lost = self.turns, 0
+        self.stepped_back = True
         self._right.release()
         while not self._ended:
             self._bell.acquire(timeout=MOMENT)
@@ -85,7 +89,7 @@ class Lead:
                 turns, lost = self.turns, 0
                 continue
             if self._right.acquire(False) or lost >= LOST:
-                self._at_once = False
+                self._at_once = self.stepped_back = False
                 return True
             if not self._reader:
                 lost += 1
@@ -218,3 +222,57 @@ class Lead:
         lookout = self._lookout
         if lookout is not None and self._reader != threading.get_ident():
             lookout.call()
+
+    # -- the guard of the node (`guarding.py`) ------------------------------------------------------------------------
+
+    def enter(self) -> bool:
+        """Take the lead of a ward for a moment; `leave` must follow."""
+        if not self._right.acquire(False):
+            return False
+        if self._ended or self._at_once:
+            self._hand_over()
+            return False
+        self._reader = threading.get_ident()
+        return True
+
+    def look(self) -> bool:
+        """Receive what has come; False if nothing has. The end of a link is left to its own thread."""
+        try:
+            came = self._connection.reader.look()
+        except Exception as error:  # noqa: BLE001 - as below
+            self.fault, came = error, 0
+        if came == 0:
+            self._at_once = True
+        return came > 0
+
+    def take_all(self) -> None:
+        """Take what was received, up to something that is to be delivered; the ward's own thread sees to the rest."""
+        connection = self._connection
+        reader, round_, vigil = connection.reader, connection.links.node.round, connection.vigil
+        vigil.ended(monotonic())
+        vigil.hits += 1
+        self.turns += 1
+        held = False
+        try:
+            batch = reader.cut()
+            while batch is not None:
+                if connection.receive(batch):
+                    self._at_once = True
+                    return
+                held = bool(round_)
+                batch = None if held else reader.cut()
+        except Exception as error:  # noqa: BLE001 - whatever it is, the link's own thread says and ends it
+            self.fault, self._at_once = error, True
+            return
+        if (held and reader.has_more) or not reader.talks(monotonic()):
+            self._at_once = True
+
+    def leave(self) -> None:
+        """The end of `enter`."""
+        self._reader = 0
+        self._hand_over()
+
+    def dismiss(self) -> None:
+        """The guard goes to sleep: the link's own thread is to read."""
+        self._at_once = True
+        self._ring()

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from elea.broker.claims import Claims
+from elea.broker.guarding import Guard
 from elea.broker.leading import Lead
 from elea.broker.leaving import leave
 from elea.broker.node import Node
@@ -110,28 +111,27 @@ class Connection:
 
     def _run(self) -> None:
         """Read and deliver, for as long as this thread is the one that reads."""
-        node, lead = self.links.node, self.lead
+        node, lead, guard = self.links.node, self.lead, self.links.guard
         me = threading.current_thread()
         node.readers.add(threading.get_ident())
-        leads = True
         try:
             while self._thread is me:
-                batch = self.reader.next()
+                guarded = guard.offered and self.reader.vigil is not None
+                batch = guard.next(self) if guarded else self.reader.next()
                 if batch is None:
+                    if self._thread is not me:
+                        return
                     self.end(SessionClosed(text="the other node closed the link"))
                     return
                 self._batch(batch)
                 if node.round:
                     wanted = lead.is_wanted()
-                    # From here on this thread may be held up by a handler; `take_over` is called if it is.
-                    self._deliverer, self.busy_since = me, monotonic()
-                    node.watch.look()
+                    self.begin_busy()
                     node.round.make()
-                    if self._still_reads(me) and wanted:
-                        leads = lead.step_back()
-                        if not leads:
+                    if self.end_busy() and wanted:
+                        if not lead.step_back():
                             return
-                        self._go_on()
+                        self.go_on()
         except EleaError as error:
             self._give_up(error)
         except Exception as error:  # noqa: BLE001 - whatever it was, the link must not stay half alive
@@ -141,23 +141,28 @@ class Connection:
             if self.ended.is_set():
                 # A buffer of a MiB would else wait for the garbage collector, as this object is part of cycles.
                 self.reader = BatchReader(self.link, limit=0, buffer_size=0)
-                if leads and self._thread is me:
+                if not lead.stepped_back and self._thread is me:
                     lead.close()
             node.readers.discard(threading.get_ident())
             node.deliver_soon()  # what the end of this link meant to others
 
-    def _still_reads(self, me: threading.Thread) -> bool:
-        """Whether no other thread has gone on with the reading, nor will.
+    def begin_busy(self) -> None:
+        """The thread that reads may be held up from here on; `take_over` is called if it is."""
+        self._deliverer, self.busy_since = threading.current_thread(), monotonic()
+        self.links.node.watch.look()
+
+    def end_busy(self) -> bool:
+        """Whether no other thread has gone on with the reading meanwhile, nor will.
 
         Under the lock: one that is just taking over has looked at `busy_since` already, and two must never read.
         """
         with self._handing_over:
-            if self._thread is not me:
+            if self._thread is not threading.current_thread():
                 return False
             self.busy_since = 0.0
             return True
 
-    def _go_on(self) -> None:
+    def go_on(self) -> None:
         """Other threads have read: what they found is dealt with here."""
         if self.lead.fault is not None:
             raise self.lead.fault
@@ -395,6 +400,7 @@ class Links:
         self.losses = Losses()
         self.on_joining: Callable[[Zenoh1Session], None] | None = None
         self._opening: set[Connection] = set()
+        self.guard = Guard(node)
         self._claims: Claims[Connection] = Claims(node.node_id)
         self._lock = threading.Lock()
         self._closed = False
@@ -526,6 +532,7 @@ class Links:
         only = next(iter(self.connections)) if len(self.connections) == 1 else None
         offered = only is not None and self.node.role is not Role.ROUTER and has_lookout(only.link)
         self.node.lead = only.lead if only is not None and offered else None
+        self.guard.offer(len(self.connections) > 1)
 
     def joined(self, connection: Connection) -> None:
         """A handshake has succeeded."""

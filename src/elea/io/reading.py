@@ -13,11 +13,11 @@ from elea.io.timers import monotonic, thread_time
 from elea.io.vigil import Vigil
 from elea.model.limits import MAX_BATCH
 
-__all__ = ["LARGE", "BatchReader", "read_batches"]
+__all__ = ["LARGE", "BatchReader", "awake", "read_batches"]
 
 LARGE: Final = 16_384
 
-_awake: Final = threading.Lock()
+awake: Final = threading.Lock()
 """One thread of a process waits awake at a time: two would keep the interpreter from each other."""
 
 
@@ -109,6 +109,17 @@ class BatchReader:
             return -1
         return self._receive_awake(vigil, now)
 
+    def talks(self, now: float) -> bool:
+        """A wait begins; whether it may be awake. `look` or `fill_ready` must follow."""
+        vigil, outbox = self.vigil, self._outbox
+        return vigil is not None and outbox is not None and vigil.talks(outbox.batches, now)
+
+    def look(self) -> int:
+        """Receive what has come already: 1; 0 and errors as for `next`; -1 if nothing has."""
+        self._make_room()
+        count = cast(SocketLink, self.link).receive_awake(self._view[self._end :], 0.0)
+        return count if count < 0 else int(self._received(count))
+
     def fill_ready(self) -> bool:
         """Receive once, after somebody has waited otherwise; False and errors as for `next`."""
         filled = self._receive()
@@ -117,7 +128,7 @@ class BatchReader:
         return filled
 
     def _receive_awake(self, vigil: Vigil, now: float) -> int:
-        if not _awake.acquire(False):
+        if not awake.acquire(False):
             return -1
         try:
             before = thread_time()
@@ -125,7 +136,7 @@ class BatchReader:
             count = cast(SocketLink, self.link).receive_awake(self._view[self._end :], now + vigil.limit)
             used = thread_time() - before
         finally:
-            _awake.release()
+            awake.release()
         if count < 0:
             vigil.missed(monotonic(), used)
             return -1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -11,13 +12,16 @@ from typing import Final
 
 from elea.model.logger import logger
 
-__all__ = ["Keeper", "Timer", "monotonic", "thread_time", "wall_ns"]
+__all__ = ["Keeper", "Timer", "give_way", "monotonic", "thread_time", "wall_ns"]
 
 monotonic: Final = time.monotonic
 """Seconds that only grow: for deadlines."""
 
 thread_time: Final = time.thread_time
 """Seconds of CPU that the calling thread has used."""
+
+give_way: Final = getattr(os, "sched_yield", lambda: None)
+"""Let whoever else wants this core have it."""
 
 wall_ns: Final = time.time_ns
 """Nanoseconds since 1970: for timestamps."""

@@ -76,10 +76,19 @@ class Vigil:
 
     def begin(self, sent: int, now: float) -> bool:
         """A wait begins, after so many batches `sent` over the link; whether it is to be awake, until `now + limit`."""
+        return self.talks(sent, now) and now >= self._rests_until
+
+    def talks(self, sent: int, now: float) -> bool:
+        """The same for one whose waits are in another's account: whether there is talk, and the wait before short."""
         talks = sent != self._sent
         self._sent = sent
         self._begun = now
-        return talks and self._last < NEAR and now >= self._rests_until
+        return talks and self._last < NEAR
+
+    def again(self, now: float) -> bool:
+        """A wait begins, for some links of which one talks; whether it is to be awake, until `now + limit`."""
+        self._begun = now
+        return now >= self._rests_until
 
     def ended(self, now: float) -> None:
         """Something has come to one who slept."""
