@@ -28,6 +28,7 @@ CODECS = [
 ]
 WAY_OF_A_SAMPLE = [
     "api/callbacks.py",
+    "api/channels.py",
     "api/feed.py",
     "api/outlet.py",
     "api/sample.py",
@@ -35,11 +36,13 @@ WAY_OF_A_SAMPLE = [
     "api/zbytes.py",
     "broker/bundle.py",
     "broker/delivery.py",
+    "broker/intake.py",
     "broker/leading.py",
     "broker/node.py",
     "broker/relay.py",
     "broker/routes.py",
     "broker/zenoh1.py",
+    "io/link.py",
     "io/lookout.py",
     "io/reading.py",
     "io/sending.py",
@@ -51,7 +54,9 @@ WAY_OF_A_SAMPLE = [
 ]
 WAY_OF_A_QUERY = [
     "api/answering.py",
+    "api/query.py",
     "api/querying.py",
+    "api/reply.py",
     "broker/exchange.py",
     "broker/own.py",
     "broker/timeouts.py",

@@ -26,6 +26,7 @@ __all__ = [
     "request_tail",
     "response_head",
     "response_middle",
+    "whole_body",
 ]
 
 Requested = tuple[int, int, int, int, bytes, int, int, int, int, bytes]
@@ -196,11 +197,18 @@ def plain_reply(payload: bytes) -> Reply:
 
 
 def plain_payload(body: object) -> bytes | None:
-    """The payload of a reply as `plain_reply` makes it; None of any other."""
+    """The payload of a reply as `plain_reply` makes it, or of octets that stand for one; None of any other."""
+    if isinstance(body, bytes):
+        return body
     if not isinstance(body, Reply) or body.consolidation is not None or body.unknown:
         return None
     put = body.body
     return put.payload if isinstance(put, Put) and put[1:] == PLAIN else None
+
+
+def whole_body(body: object) -> object:
+    """The body of an answer as the codec knows it: octets alone stand for a plain reply, until somebody wants more."""
+    return plain_reply(body) if isinstance(body, bytes) else body
 
 
 def _number(buf: bytes, at: int, limit: int) -> tuple[int, int]:
