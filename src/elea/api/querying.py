@@ -216,11 +216,16 @@ def ask(
         sink.source = session._node
     number = own.ask(request, box, plan.timeout, here=plan.here, elsewhere=plan.elsewhere and not about_us)
     if cancellation_token is not None:
-        mark = cancellation_token._add(lambda: _cancel(session, number, box))
-        asking.on_end = lambda: cancellation_token._remove(mark)
-        if asking._over:  # before it could remove anything
-            cancellation_token._remove(mark)
+        _let_cancel(cancellation_token, session, number, box, asking)
     return user
+
+
+def _let_cancel(token: CancellationToken, session: Session, number: int, box: Mailbox, asking: Asking) -> None:
+    # Apart from `ask`, whose variables would all live in an object for these two functions.
+    mark = token._add(lambda: _cancel(session, number, box))
+    asking.on_end = lambda: token._remove(mark)
+    if asking._over:  # before it could remove anything
+        token._remove(mark)
 
 
 def _with_value(

@@ -292,10 +292,12 @@ def _write_key(out: bytearray, key: str) -> None:
 
 def _octets(value: int) -> bytes:
     """A natural in its shortest form."""
-    if value < 128:
-        return bytes((value,))
-    if value < 16384:
-        return bytes((value & 0x7F | 0x80, value >> 7))
+    if value < 0x80:
+        return value.to_bytes(1, "little")
+    if value < 0x4000:
+        return (value & 0x7F | 0x80 | value >> 7 << 8).to_bytes(2, "little")
+    if value < 0x20_0000:
+        return (value & 0x7F | (value & 0x3F80) << 1 | 0x8080 | value >> 14 << 16).to_bytes(3, "little")
     out = bytearray()
     write_z(out, value, 32, "number")
     return bytes(out)
