@@ -166,7 +166,7 @@ class BatchReader:
             return None
         self._start = stop
         batch = self._view[first:stop]
-        return batch if size >= LARGE else bytes(batch)
+        return batch if size >= LARGE else batch.tobytes()
 
     def _make_room(self) -> None:
         """Move what is left of a batch to the front, so that the rest fits behind it."""

@@ -279,7 +279,7 @@ def final_octets(number: int, qos: int) -> bytes:
     """A RESPONSE_FINAL."""
     if qos == DEFAULT_QOS:
         return b"\x1a" + _octets(number)
-    return b"\x9a" + _octets(number) + bytes((EXT_QOS, qos))
+    return b"\x9a" + _octets(number) + (EXT_QOS | qos << 8).to_bytes(2, "little")
 
 
 def _write_key(out: bytearray, key: str) -> None:
