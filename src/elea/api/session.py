@@ -499,7 +499,7 @@ class Session:
         elif options is None:
             options = self._usual = self._options(*NO_OPTIONS, None)
         if (payload, encoding, attachment, source_info, cancellation_token) == NOTHING_MORE:
-            return self._ask(self, selector, handler, options)  # names cost as much as half of this function
+            return self._ask(self, selector, handler, options)  # compiled code takes its time with names
         return self._ask(
             self,
             selector,

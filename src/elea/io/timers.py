@@ -60,7 +60,7 @@ class Keeper:
     """
 
     def __init__(self, name: str = "node") -> None:
-        # Not methods: they are called several times for every query, and a plain function costs a tenth of one.
+        # Not methods: they are called several times for every query.
         self.now: Callable[[], float] = monotonic
         """Seconds that only grow, by which this keeper goes; those of `elea.testing` have a time of their own."""
         self.wall_ns: Callable[[], int] = wall_ns
