@@ -28,6 +28,7 @@ CODECS = [
 ]
 WAY_OF_A_SAMPLE = [
     "api/callbacks.py",
+    "api/channels.py",
     "api/feed.py",
     "api/outlet.py",
     "api/sample.py",
@@ -36,11 +37,13 @@ WAY_OF_A_SAMPLE = [
     "broker/bundle.py",
     "broker/delivery.py",
     "broker/guarding.py",
+    "broker/intake.py",
     "broker/leading.py",
     "broker/node.py",
     "broker/relay.py",
     "broker/routes.py",
     "broker/zenoh1.py",
+    "io/link.py",
     "io/lookout.py",
     "io/reading.py",
     "io/sending.py",
@@ -52,7 +55,9 @@ WAY_OF_A_SAMPLE = [
 ]
 WAY_OF_A_QUERY = [
     "api/answering.py",
+    "api/query.py",
     "api/querying.py",
+    "api/reply.py",
     "broker/exchange.py",
     "broker/own.py",
     "broker/timeouts.py",

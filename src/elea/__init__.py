@@ -47,10 +47,8 @@ if TYPE_CHECKING:
     from elea.api.queryable import Queryable as Queryable
     from elea.api.reading import Reading as Reading
     from elea.api.receipt import Receipt as Receipt
-    from elea.api.reply import QueryConsolidation as QueryConsolidation
     from elea.api.reply import Reply as Reply
     from elea.api.reply import ReplyError as ReplyError
-    from elea.api.reply import ReplyKeyExpr as ReplyKeyExpr
     from elea.api.sample import Sample as Sample
     from elea.api.scouting import Scout as Scout
     from elea.api.scouting import scout as scout
@@ -62,6 +60,8 @@ if TYPE_CHECKING:
     from elea.api.timestamp import NTP64 as NTP64
     from elea.api.timestamp import Timestamp as Timestamp
     from elea.api.timestamp import TimestampId as TimestampId
+    from elea.api.wanting import QueryConsolidation as QueryConsolidation
+    from elea.api.wanting import ReplyKeyExpr as ReplyKeyExpr
     from elea.api.whatami import WhatAmI as WhatAmI
     from elea.api.whatami import WhatAmIMatcher as WhatAmIMatcher
     from elea.api.zbytes import ZBytes as ZBytes
@@ -102,7 +102,7 @@ _HOMES = {
     "api.queryable": "Queryable",
     "api.reading": "Reading",
     "api.receipt": "Receipt",
-    "api.reply": "QueryConsolidation Reply ReplyError ReplyKeyExpr",
+    "api.reply": "Reply ReplyError",
     "api.sample": "Sample",
     "api.scouting": "Scout scout",
     "api.session": "Session open",
@@ -110,6 +110,7 @@ _HOMES = {
     "api.stored": "StoredSample",
     "api.subscribing": "Subscriber",
     "api.timestamp": "NTP64 Timestamp TimestampId",
+    "api.wanting": "QueryConsolidation ReplyKeyExpr",
     "api.whatami": "WhatAmI WhatAmIMatcher",
     "api.zbytes": "ZBytes",
     "model.encoding": "Encoding",

@@ -12,7 +12,7 @@ from elea.api import query as threaded_query
 from elea.api import queryable as threaded
 from elea.api.identity import SourceInfo
 from elea.api.instrumentation import TimestampStack
-from elea.api.reply import ReplyKeyExpr
+from elea.api.wanting import ReplyKeyExpr
 from elea.api.zbytes import ZBytes
 from elea.model.encoding import Encoding
 from elea.model.keyexpr import KeyExpr

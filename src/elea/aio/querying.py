@@ -16,7 +16,8 @@ from elea.api.callbacks import Callback
 from elea.api.cancellation import CancellationToken
 from elea.api.errors import ChannelClosed
 from elea.api.info import MatchingStatus
-from elea.api.reply import Reply, ReplyKeyExpr
+from elea.api.reply import Reply
+from elea.api.wanting import ReplyKeyExpr
 from elea.model.keyexpr import KeyExpr
 
 if TYPE_CHECKING:

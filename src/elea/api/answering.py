@@ -13,7 +13,6 @@ from elea.model.encoding import Encoding
 from elea.model.qos import SampleKind
 from elea.space.face import Response
 from elea.wire.zenoh1 import messages as m
-from elea.wire.zenoh1.queries import plain_reply
 
 if TYPE_CHECKING:
     from elea.api.session import Session
@@ -43,7 +42,7 @@ class Answerer:
         if sample._more is None:
             key = sample._key
             text = self._asked.request.key if key is self._asked.expr else self._session._whole(str(key))
-            self._respond(text, plain_reply(sample._raw[5]))
+            self._respond(text, sample._raw[5])
             return
         payload = None if sample.kind is SampleKind.DELETE else sample._raw[5]
         attachment = None if sample.attachment is None else sample.attachment.to_bytes()
@@ -54,7 +53,7 @@ class Answerer:
         wire = None if encoding == Encoding.ZENOH_BYTES else m.Encoding(encoding.id, encoding.schema)
         self._respond(self._asked.request.key, m.Err(payload, wire))
 
-    def _respond(self, key: str, body: m.ResponseBody) -> None:
+    def _respond(self, key: str, body: m.ResponseBody | bytes) -> None:
         request = self._asked.request
         responder = (self._session._node.node_id, self._eid)
         self._asked.respond(Response(request.id, key, body, request.qos, responder))

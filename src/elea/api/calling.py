@@ -19,6 +19,7 @@ from elea.model.errors import ConfigError, Congested, EleaError, NotStored, Oper
 from elea.model.qos import CongestionControl, Locality, Qos, QueryTarget
 from elea.space.face import Request, Response
 from elea.wire.zenoh1 import messages as m
+from elea.wire.zenoh1.queries import whole_body
 
 if TYPE_CHECKING:
     from elea.api.session import Session
@@ -152,7 +153,7 @@ class Call:
     def _take(self, message: object) -> None:
         """A response, the end, or that time is over."""
         if isinstance(message, Response):
-            body = message.body
+            body = whole_body(message.body)
             if isinstance(body, m.Err):
                 self._error = error_of(body.payload)
             elif isinstance(body, m.Reply) and isinstance(body.body, m.Put):

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 from elea.api.errors import ChannelClosed
 from elea.model.errors import OperationTimeout
 from elea.model.limits import DEFAULT_CAPACITY, PATIENCE
+from elea.model.values import mypyc_attr
 
 if TYPE_CHECKING:
     from elea.broker.leading import Lead
@@ -45,6 +46,7 @@ class _Bell(Protocol):
     def release(self) -> None: ...
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Handler(Generic[T]):
     """Where received items wait to be taken. Made by sessions; `recv`, `try_recv` or iterate.
 
@@ -58,7 +60,6 @@ class Handler(Generic[T]):
     """
 
     __slots__ = (
-        "__weakref__",
         "_capacity",
         "_closed",
         "_items",
@@ -82,7 +83,7 @@ class Handler(Generic[T]):
         self, capacity: int = DEFAULT_CAPACITY, *, ring: bool = False, of: str = "", patience: float = PATIENCE
     ) -> None:
         # A capacity of 0 still passes items on, one at a time, as in eclipse-zenoh.
-        self._capacity = max(1, capacity)
+        self._capacity = capacity if capacity > 0 else 1
         self._ring = ring
         self._of = of
         self._items: deque[T] = deque()
@@ -126,8 +127,8 @@ class Handler(Generic[T]):
             OperationTimeout: `timeout` seconds have passed.
         """
         with self._lock:
-            if not self._items:
-                self._wait_for_item(timeout)
+            if not self._items and not self._wait_for_item(timeout):
+                raise ChannelClosed
             item, wake = self._take()
         if wake is not None:
             wake()
@@ -154,14 +155,11 @@ class Handler(Generic[T]):
 
     def __next__(self) -> T:
         with self._lock:
-            if not self._items:
-                if self._closed:
-                    raise StopIteration
-                try:
-                    self._wait_for_item(None)
-                except ChannelClosed:
-                    raise StopIteration from None
-            item, wake = self._take()
+            over = not self._items and not self._wait_for_item(None)
+            if not over:
+                item, wake = self._take()
+        if over:
+            raise StopIteration
         if wake is not None:
             wake()
         return item
@@ -181,12 +179,15 @@ class Handler(Generic[T]):
         self._short = False
         return item, self.on_room
 
-    def _wait_for_item(self, timeout: float | None) -> None:
-        """Wait until there is an item; the lock is held. A bare lock does it at a third of the cost of a Condition."""
+    def _wait_for_item(self, timeout: float | None) -> bool:
+        """Wait until there is an item; False if none will come. The lock is held.
+
+        A bare lock does it at a third of the cost of a Condition.
+        """
         until = None if timeout is None else time.monotonic() + timeout
         while not self._items:
             if self._closed:
-                raise ChannelClosed
+                return False
             left = -1.0 if until is None else until - time.monotonic()
             if until is not None and left <= 0:
                 raise OperationTimeout(f"nothing came within {timeout} s")
@@ -204,6 +205,7 @@ class Handler(Generic[T]):
                 self._stop_waiting(bell)
                 if lead is not None:
                     lead.forget(self)
+        return True
 
     def _stop_waiting(self, bell: _Bell) -> None:
         if bell in self._takers:
@@ -282,7 +284,8 @@ class Handler(Generic[T]):
         """Nothing more will come: wakes everybody who waits."""
         with self._lock:
             self._closed = True
-            self._ring_for(len(self._takers))
+            if self._takers:
+                self._ring_for(len(self._takers))
             if self._room is not None:
                 self._room.notify_all()
             wake = self.on_room if self._short else None

@@ -11,7 +11,7 @@ from elea.api.info import MatchingStatus
 from elea.api.instrumentation import TimestampInstrumentation
 from elea.api.matching import MatchingListener, matching_status
 from elea.api.querying import QueryOptions, ask
-from elea.api.reply import ReplyKeyExpr
+from elea.api.wanting import ReplyKeyExpr
 from elea.api.zbytes import IntoZBytes
 from elea.broker.delivery import Mailbox
 from elea.model.encoding import Encoding

@@ -13,9 +13,9 @@ from typing import Final, Protocol, Self
 from elea.api.errors import QueryDropped, ReplyRefused
 from elea.api.identity import SourceInfo
 from elea.api.instrumentation import TimestampStack
-from elea.api.reply import ReplyKeyExpr
 from elea.api.sample import Sample
 from elea.api.timestamp import Timestamp
+from elea.api.wanting import ReplyKeyExpr
 from elea.api.zbytes import IntoZBytes, ZBytes, into_bytes
 from elea.model.encoding import Encoding
 from elea.model.keyexpr import KeyExpr
@@ -29,6 +29,9 @@ REPLY_QOS: Final = Qos(congestion_control=CongestionControl.BLOCK).raw
 
 EXPRESS: Final = 0x10
 PLAIN: Final = (None,) * 4
+
+CALLER: Final = 3 if __file__.endswith(".py") else 1
+"""How far up the user's call is from where warnings are given: compiled functions do not count."""
 
 
 class Responder(Protocol):
@@ -61,7 +64,6 @@ class Query:
     """
 
     __slots__ = (
-        "__weakref__",
         "_attachment",
         "_encoding",
         "_key",
@@ -282,5 +284,5 @@ def _warn_ignored(method: str, congestion_control: CongestionControl | None, pri
             warnings.warn(
                 f"{name} in Query.{method} is deprecated and ignored: a reply has the quality of its query",
                 DeprecationWarning,
-                stacklevel=3,
+                stacklevel=CALLER,
             )

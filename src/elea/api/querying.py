@@ -10,9 +10,10 @@ from elea.api.channels import Handler
 from elea.api.identity import SourceInfo
 from elea.api.namespace import Namespace
 from elea.api.outlet import body_of, into_encoding
-from elea.api.reply import Reply, ReplyError, ReplyKeyExpr
+from elea.api.reply import Reply, ReplyError
 from elea.api.sample import Sample, encoding_of
 from elea.api.sinks import Sink
+from elea.api.wanting import ReplyKeyExpr
 from elea.api.zbytes import IntoZBytes, into_bytes
 from elea.broker.delivery import Mailbox
 from elea.broker.own import EXPIRED
@@ -24,7 +25,6 @@ from elea.model.qos import ConsolidationMode, Locality, Qos, QueryTarget
 from elea.model.selector import Selector
 from elea.space.face import Request, Response, ResponseFinal
 from elea.wire.zenoh1 import messages as m
-from elea.wire.zenoh1.queries import plain_payload
 
 if TYPE_CHECKING:
     from elea.api.session import Session
@@ -141,7 +141,7 @@ class Asking:
         if isinstance(body, m.Err):
             self._sink.push(Reply(ReplyError(body.payload, encoding_of(body.encoding)), response.responder))
             return
-        if not isinstance(body, m.Reply):
+        if not isinstance(body, bytes) and not isinstance(body, m.Reply):
             self.refused += 1
             return
         if self._namespace is not None:
@@ -153,9 +153,8 @@ class Asking:
         if key != self._key and not self._any_key and not keyexpr.intersects(self._key, key):
             self.refused += 1  # an answer to another question (zenoh-1 §14.3)
             return
-        payload = plain_payload(body)
-        if payload is not None:
-            reply = Reply(Sample(key, (0, 0, b"", response.qos, None, payload)), response.responder)
+        if isinstance(body, bytes):
+            reply = Reply(Sample(key, (0, 0, b"", response.qos, None, body)), response.responder)
             stamp = -1
         else:
             reply = Reply(Sample.decoded(key, body.body, qos=response.qos), response.responder)
@@ -195,7 +194,12 @@ def ask(
 ) -> object:
     """Send a query; returns what the user gets as handler."""
     sink: Sink[Reply]
-    sink, user = session._handler(handler, "Reply")
+    user: object
+    if handler is None and session._has_plain_channels:
+        channel: Handler[Reply] = Handler(of="Reply")
+        sink = user = channel
+    else:
+        sink, user = session._handler(handler, "Reply")
     plan = options.plan(selector)
     body = plan.body
     if payload is not None or encoding is not None or attachment is not None or source_info is not None:
@@ -212,11 +216,16 @@ def ask(
         sink.source = session._node
     number = own.ask(request, box, plan.timeout, here=plan.here, elsewhere=plan.elsewhere and not about_us)
     if cancellation_token is not None:
-        mark = cancellation_token._add(lambda: _cancel(session, number, box))
-        asking.on_end = lambda: cancellation_token._remove(mark)
-        if asking._over:  # before it could remove anything
-            cancellation_token._remove(mark)
+        _let_cancel(cancellation_token, session, number, box, asking)
     return user
+
+
+def _let_cancel(token: CancellationToken, session: Session, number: int, box: Mailbox, asking: Asking) -> None:
+    # Apart from `ask`, whose variables would all live in an object for these two functions.
+    mark = token._add(lambda: _cancel(session, number, box))
+    asking.on_end = lambda: token._remove(mark)
+    if asking._over:  # before it could remove anything
+        token._remove(mark)
 
 
 def _with_value(

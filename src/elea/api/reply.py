@@ -1,87 +1,15 @@
-"""What a query gets back, and the options by which it says what it wants."""
+"""What a query gets back; compiled where that is possible."""
 
 from __future__ import annotations
-
-from enum import Enum
-from typing import ClassVar, TypeAlias
 
 from elea.api.identity import EntityGlobalId, ZenohId
 from elea.api.instrumentation import TimestampStack
 from elea.api.sample import Sample
 from elea.api.zbytes import ZBytes
 from elea.model.encoding import Encoding
-from elea.model.qos import ConsolidationMode
+from elea.model.values import mypyc_attr
 
-__all__ = [
-    "IntoQueryConsolidation",
-    "QueryConsolidation",
-    "Reply",
-    "ReplyError",
-    "ReplyKeyExpr",
-    "into_consolidation",
-]
-
-
-class ReplyKeyExpr(Enum):
-    """Which keys replies may have."""
-
-    ANY = 0
-    MATCHING_QUERY = 1
-    DEFAULT = MATCHING_QUERY
-
-    def __int__(self) -> int:
-        value: int = self.value
-        return value
-
-    def __str__(self) -> str:
-        return f"ReplyKeyExpr.{self.name}"
-
-    __repr__ = __str__
-
-
-class QueryConsolidation:
-    """How several replies for one key become one.
-
-    >>> QueryConsolidation(ConsolidationMode.NONE).mode()
-    ConsolidationMode.NONE
-    """
-
-    __slots__ = ("_mode",)
-
-    AUTO: ClassVar[QueryConsolidation]
-    DEFAULT: ClassVar[QueryConsolidation]
-
-    def __init__(self, mode: ConsolidationMode, /) -> None:
-        if not isinstance(mode, ConsolidationMode):
-            raise TypeError(f"argument 'mode': {type(mode).__name__!r} object is no ConsolidationMode")
-        self._mode = mode
-
-    # A method, as in eclipse-zenoh 1.10.2, although its type stubs declare a property.
-    def mode(self) -> ConsolidationMode:
-        """The rule."""
-        return self._mode
-
-    def __eq__(self, other: object) -> bool:
-        return self._mode == other._mode if isinstance(other, QueryConsolidation) else NotImplemented
-
-    def __hash__(self) -> int:
-        return hash(self._mode)
-
-    def __repr__(self) -> str:
-        return f"QueryConsolidation({self._mode!r})"
-
-
-QueryConsolidation.AUTO = QueryConsolidation.DEFAULT = QueryConsolidation(ConsolidationMode.AUTO)
-
-IntoQueryConsolidation: TypeAlias = QueryConsolidation | ConsolidationMode
-"""What a consolidation may be given as."""
-
-
-def into_consolidation(value: IntoQueryConsolidation | None) -> ConsolidationMode:
-    """The rule a user gave; AUTO if none."""
-    if value is None:
-        return ConsolidationMode.AUTO
-    return value.mode() if isinstance(value, QueryConsolidation) else QueryConsolidation(value).mode()
+__all__ = ["Reply", "ReplyError"]
 
 
 class ReplyError:
@@ -115,6 +43,7 @@ class ReplyError:
         return f"ReplyError(payload={self._payload!r}, encoding={str(self._encoding)!r})"
 
 
+@mypyc_attr(acyclic=True)
 class Reply:
     """One answer to a query: a sample or an error.
 

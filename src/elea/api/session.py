@@ -12,7 +12,7 @@ import threading
 import weakref
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Self, TypeVar, overload
 
 from elea.api.config import Config
 from elea.api.handle import Handle
@@ -54,9 +54,9 @@ if TYPE_CHECKING:
     from elea.api.reading import Reading
     from elea.api.receipt import Receipt
     from elea.api.replaying import Replay
-    from elea.api.reply import IntoQueryConsolidation, ReplyKeyExpr
     from elea.api.sessioninfo import SessionInfo
     from elea.api.storing import Durability, Storing
+    from elea.api.wanting import IntoQueryConsolidation, ReplyKeyExpr
     from elea.model.qos import SampleKind
     from elea.model.selector import Selector
     from elea.model.timerange import TimeRange
@@ -67,6 +67,7 @@ T = TypeVar("T", bound=Handle)
 
 SESSION_EID = 1
 NO_OPTIONS = (None,) * 7
+NOTHING_MORE = (None,) * 5
 NO_ORIGIN = "a log does not know where samples came from: leave out allowed_origin"
 NO_HANDLER = "pull() of a subscriber with history, since or cursor returns its samples: leave out the handler"
 
@@ -79,6 +80,9 @@ class Session:
         with elea.open(elea.Config()) as session:
             session.put("home/1/temp", "21.5")
     """
+
+    _has_plain_channels: ClassVar[bool] = True
+    """Whether `_handler` makes a plain channel for those who ask for none, which they may then make themselves."""
 
     def __init__(self, config: Config, *, start: Callable[[Settings], Runtime] = start) -> None:
         self._settings = Settings.of(config)
@@ -482,7 +486,8 @@ class Session:
         timestamp_instrumentation: TimestampInstrumentation | None = None,
     ) -> Any:
         """Ask for what a selector names; replies come through the handler, which ends with the last one."""
-        self._check()
+        if self._closed:
+            self._check()
         if self._ask is None:
             from elea.api.querying import ask
 
@@ -493,6 +498,8 @@ class Session:
             options = self._options(*given, allowed_destination)
         elif options is None:
             options = self._usual = self._options(*NO_OPTIONS, None)
+        if (payload, encoding, attachment, source_info, cancellation_token) == NOTHING_MORE:
+            return self._ask(self, selector, handler, options)  # compiled code takes its time with names
         return self._ask(
             self,
             selector,
@@ -656,7 +663,7 @@ class Session:
         destination: Locality | None,
     ) -> QueryOptions:
         from elea.api.querying import QueryOptions, seconds
-        from elea.api.reply import ReplyKeyExpr, into_consolidation
+        from elea.api.wanting import ReplyKeyExpr, into_consolidation
 
         return QueryOptions(
             QueryTarget.BEST_MATCHING if target is None else target,

@@ -105,7 +105,7 @@ class Mailbox:
     def empty(self) -> None:
         """Bring everything that waits, unless another thread is doing so: then it will bring this too."""
         items = self._items
-        while items and self._busy.acquire(blocking=False):
+        while items and self._busy.acquire(False):
             try:
                 while items:
                     item, octets = items.popleft()

@@ -23,7 +23,7 @@ from elea.space.face import Request, Response, ResponseFinal
 from elea.wire.zenoh1 import messages as m
 from elea.wire.zenoh1 import queries as wire
 from elea.wire.zenoh1.codec import read_entity_id, read_request_body
-from elea.wire.zenoh1.queries import plain_payload, plain_reply
+from elea.wire.zenoh1.queries import plain_payload
 
 if TYPE_CHECKING:
     from elea.broker.zenoh1 import Zenoh1Session
@@ -123,7 +123,7 @@ class Exchange:
             responder = self._responders.get(octets) or self._responder(octets)
             if responder is None:
                 return at
-        self._session.node.answer(self._session, Response(number, key, plain_reply(payload), qos, responder))
+        self._session.node.answer(self._session, Response(number, key, payload, qos, responder))
         return end
 
     def _name(self, header: int, scope: int, suffix: bytes) -> str | None:
@@ -232,7 +232,7 @@ class Exchange:
     def write_held(self) -> None:
         """Write what was held back, unless another thread is doing so: then it will write this too."""
         held = self._held
-        while held and self._writing.acquire(blocking=False):
+        while held and self._writing.acquire(False):
             try:
                 self._write_all(held)
             finally:

@@ -24,6 +24,7 @@ from elea.model.errors import SessionClosed
 
 if TYPE_CHECKING:
     from elea.broker.links import Connection
+    from elea.broker.node import Node
     from elea.io.link import SocketLink
 
 __all__ = ["MOMENT", "Lead"]
@@ -48,6 +49,7 @@ class Lead:
         self.fault: Exception | None = None
         """What went wrong in such a thread, for the link's own to deal with."""
         self._connection = connection
+        self._node: Node = connection.links.node
         self._right = threading.Lock()
         self._right.acquire()
         self._wanted: object = None  # the channel somebody waits at, who would read himself
@@ -73,7 +75,7 @@ class Lead:
         if channel is None or self._connection.reader.has_more:
             return False
         self._wanted = None
-        if self._connection.links.node.round.is_only_for(channel):
+        if self._node.round.is_only_for(channel):
             return True
         self._shared_until = monotonic() + SHARED
         return False
@@ -168,8 +170,8 @@ class Lead:
         """Take what has arrived, or comes soon after `now`; `_at_once` is set if the link's own thread has to see to
         the rest. Whether there was anything to take.
         """
-        node = self._connection.links.node
-        node.readers.add(self._reader)
+        readers = self._node.readers
+        readers.add(self._reader)
         try:
             return self._receive(channel, now)
         except Exception as error:  # noqa: BLE001 - whatever it is, the link's own thread says and ends it
@@ -181,11 +183,12 @@ class Lead:
             self._at_once = True
             raise
         finally:
-            node.readers.discard(self._reader)
+            readers.discard(self._reader)
 
     def _receive(self, channel: object, now: float | None) -> bool:
-        connection = self._connection
-        reader, round_ = connection.reader, connection.links.node.round
+        intake = self._connection.intake
+        assert intake is not None  # who waits has asked or subscribed, over a session
+        reader, round_ = intake.reader, intake.round
         came = int(reader.fill_ready()) if now is None else reader.fill_awake(now)
         if came < 0:
             return False
@@ -195,7 +198,7 @@ class Lead:
         batch = reader.cut()
         if batch is None:
             return True
-        if connection.receive(batch) or reader.has_more:
+        if intake.take(batch) or reader.has_more:
             self._at_once = True
         if not round_.bring_only(channel):
             self._shared_until = monotonic() + SHARED
@@ -247,24 +250,19 @@ class Lead:
 
     def take_all(self) -> None:
         """Take what was received, up to something that is to be delivered; the ward's own thread sees to the rest."""
-        connection = self._connection
-        reader, round_, vigil = connection.reader, connection.links.node.round, connection.vigil
+        intake, vigil = self._connection.intake, self._connection.vigil
+        assert intake is not None  # who talks has a session
+        reader = intake.reader
         vigil.ended(monotonic())
         vigil.hits += 1
         self.turns += 1
-        held = False
         try:
             batch = reader.cut()
-            while batch is not None:
-                if connection.receive(batch):
-                    self._at_once = True
-                    return
-                held = bool(round_)
-                batch = None if held else reader.cut()
+            closed = batch is not None and intake.take(batch)
         except Exception as error:  # noqa: BLE001 - whatever it is, the link's own thread says and ends it
             self.fault, self._at_once = error, True
             return
-        if (held and reader.has_more) or not reader.talks(monotonic()):
+        if closed or (intake.round and reader.has_more) or not reader.talks(monotonic()):
             self._at_once = True
 
     def leave(self) -> None:

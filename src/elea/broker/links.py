@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from elea.broker.claims import Claims
 from elea.broker.guarding import Guard
+from elea.broker.intake import Intake
 from elea.broker.leading import Lead
 from elea.broker.leaving import leave
 from elea.broker.node import Node
@@ -18,7 +19,7 @@ from elea.io.dial import AnyLink, connect
 from elea.io.errors import LinkError
 from elea.io.lookout import has_lookout
 from elea.io.losses import Losses
-from elea.io.reading import LARGE, BatchReader
+from elea.io.reading import BatchReader
 from elea.io.sending import Outbox
 from elea.io.tap import tapped
 from elea.io.timers import Timer, monotonic
@@ -83,6 +84,8 @@ class Connection:
         self.ready = threading.Event()
         self.ended = threading.Event()
         self._machine = machine
+        self.intake: Intake | None = None
+        """What takes the batches of the session, once it is open."""
         self._receiver: Receiver | None = None
         self._sender: Sender | None = None
         self._timer: Timer | None = None
@@ -92,7 +95,6 @@ class Connection:
         self.lead = Lead(self)
         self._deliverer: threading.Thread | None = None
         self._handing_over = threading.Lock()
-        self._told_of_size = False
         self.busy_since = 0.0
         self._thread = threading.Thread(target=self._run, name=f"elea-read-{link.remote}", daemon=True)
 
@@ -141,6 +143,8 @@ class Connection:
             if self.ended.is_set():
                 # A buffer of a MiB would else wait for the garbage collector, as this object is part of cycles.
                 self.reader = BatchReader(self.link, limit=0, buffer_size=0)
+                if self.intake is not None:
+                    self.intake.reader = self.reader
                 if not lead.stepped_back and self._thread is me:
                     lead.close()
             node.readers.discard(threading.get_ident())
@@ -190,7 +194,7 @@ class Connection:
         node.round.make_soon()
 
     def _batch(self, batch: bytes | memoryview) -> None:
-        if self.session is None:
+        if self.intake is None:
             agreement = self._machine.receive(bytes(batch), self._now())
             if agreement is not None:
                 self._open(agreement)
@@ -200,39 +204,8 @@ class Connection:
             if agreement is not None:
                 self._opened()
             return
-        if self.receive(batch):
+        if self.intake.take(batch):
             self.end(SessionClosed(text="the other node closed the session"))
-
-    def receive(self, batch: bytes | memoryview) -> bool:
-        """Take a batch of the session; what is to be delivered is left in the mailboxes.
-
-        Whether the other node has closed the session with it.
-        """
-        receiver, session = self._receiver, self.session
-        assert receiver is not None
-        assert session is not None
-        round, reader = self.links.node.round, self.reader
-        more: bytes | memoryview | None = batch
-        # And those behind it, as long as nothing is to be delivered: fragments, and samples that only pass.
-        while more is not None:
-            receiver.receive(more, self._now(), session)
-            if self.links.node.scanner is not None:
-                self._receive_frames(receiver, session)
-            more = None if round else reader.cut()
-        if receiver.oversized and not self._told_of_size:
-            self._told_of_size = True
-            limit = self.links.settings.max_message
-            _log.warning("message too large, dropped: node=%s limit=%d", NodeId(session.node_id), limit)
-        return receiver.closed
-
-    def _receive_frames(self, receiver: Receiver, session: Zenoh1Session) -> None:
-        """Take the frames that have arrived behind a batch, all at once: somebody makes columns of them."""
-        waiting = self.reader.waiting
-        size = receiver.frames_in(waiting)
-        if size >= LARGE:
-            octets = bytes(waiting[:size])
-            self.reader.pass_over(size)
-            receiver.receive_frames(octets, self._now(), session)
 
     # -- the handshake ------------------------------------------------------------------------------------------------
 
@@ -305,6 +278,7 @@ class Connection:
         stalled = SessionClosed(CloseReason.UNRESPONSIVE, "the other node takes no more messages")
         session.on_stalled = lambda: self.end(stalled)
         self.session = session
+        self.intake = Intake(self.links.node, session, receiver, self.reader)
 
     def _tell_of_oversized(self, count: int, limit: int) -> None:
         _log.warning(

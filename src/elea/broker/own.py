@@ -430,10 +430,10 @@ def aggregate_of(aggregated: tuple[str, ...], key: str) -> str | None:
 
 def _octets(body: object) -> int:
     """What a query or an answer carries."""
+    if isinstance(body, bytes):
+        return len(body)
+    if isinstance(body, m.Query):
+        return 0 if body.value is None else len(body.value.payload)
     if isinstance(body, m.Reply):
         body = body.body
-    if isinstance(body, m.Put | m.Err):
-        return len(body.payload)
-    if isinstance(body, m.Query) and body.value is not None:
-        return len(body.value.payload)
-    return 0
+    return len(body.payload) if isinstance(body, m.Put | m.Err) else 0

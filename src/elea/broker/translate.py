@@ -30,6 +30,7 @@ from elea.space.face import (
     Final as FinalMessage,
 )
 from elea.wire.zenoh1 import messages as m
+from elea.wire.zenoh1.queries import whole_body
 
 __all__ = ["CONTROL_QOS", "Keys", "UnknownResource", "from_wire", "to_wire"]
 
@@ -152,7 +153,8 @@ def to_wire(message: Control) -> m.NetworkMessage:
         case Response():
             responder = None if message.responder is None else m.EntityId(*message.responder)
             expr = literal(message.key)
-            return m.Response(message.id, expr, message.body, qos=_qos(message.qos), responder=responder)  # type: ignore[arg-type]
+            answer: m.ResponseBody = whole_body(message.body)  # type: ignore[assignment]
+            return m.Response(message.id, expr, answer, qos=_qos(message.qos), responder=responder)
         case ResponseFinal():
             return m.ResponseFinal(message.id, qos=_qos(message.qos))
 

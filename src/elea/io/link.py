@@ -15,11 +15,12 @@ import sys
 import termios
 import threading
 from collections.abc import Sequence
-from typing import Final, Protocol, TypeAlias
+from typing import ClassVar, Final, Protocol, TypeAlias
 
 from elea.io.errors import LinkClosed
 from elea.io.timers import monotonic
 from elea.model.limits import MAX_BATCH
+from elea.model.values import mypyc_attr
 
 __all__ = [
     "RECEIVE_BUFFER",
@@ -95,6 +96,7 @@ class DatagramLink(Link, Protocol):
         ...
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class SocketLink:
     """What links over a connected socket share.
 
@@ -103,9 +105,9 @@ class SocketLink:
     closes it does the opposite, so one of them sees the other, without a lock on the way of every message.
     """
 
-    streamed = True
-    reliable = True
-    held: bool = False
+    streamed: ClassVar[bool] = True
+    reliable: ClassVar[bool] = True
+    held: ClassVar[bool] = False
 
     def __init__(self, sock: socket.socket, local: str, remote: str, mtu: int = MAX_BATCH) -> None:
         self.local = local
@@ -135,7 +137,7 @@ class SocketLink:
         try:
             if self.closed:
                 raise LinkClosed(self.remote)
-            if isinstance(data, _SINGLE):
+            if type(data) is bytes or isinstance(data, _SINGLE):
                 return self._socket.send(data, _DONTWAIT)
             return self._socket.sendmsg(data[:_IOV_MAX], (), _DONTWAIT)
         except BlockingIOError:
@@ -162,7 +164,7 @@ class SocketLink:
 
     def receive_awake(self, view: memoryview, until: float) -> int:
         """The same without sleeping, until a time of `monotonic`; -1 when nothing has come. For Linux."""
-        receive = self._socket.recv_into
+        receive, give_way = self._socket.recv_into, os.sched_yield
         self._inside.append(None)
         try:
             while not self.closed:
@@ -172,7 +174,7 @@ class SocketLink:
                     pass
                 if monotonic() >= until:
                     return -1
-                os.sched_yield()  # whoever else wants this core: often the one who is to send what is waited for
+                give_way()  # whoever else wants this core: often the one who is to send what is waited for
             return 0
         except OSError as error:
             if self.closed:
@@ -255,6 +257,7 @@ class SocketLink:
         return f"<{type(self).__name__} {self.local} to {self.remote}{' closed' if self.closed else ''}>"
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class TcpLink(SocketLink):
     """A TCP connection."""
 

@@ -553,7 +553,8 @@ class Outbox:
             else:
                 sent = link.try_send(data)
                 self.octets += sent
-                self._rest = (after(pieces, sent),) if sent < _octets((pieces,)) else ()
+                size = len(pieces[0]) if len(pieces) == 1 else _octets((pieces,))
+                self._rest = (after(pieces, sent),) if sent < size else ()
         else:
             done = 0
             for batch in batches:

@@ -64,6 +64,11 @@ class Keeper:
     """
 
     def __init__(self, name: str = "node") -> None:
+        # Not methods: they are called several times for every query.
+        self.now: Callable[[], float] = monotonic
+        """Seconds that only grow, by which this keeper goes; those of `elea.testing` have a time of their own."""
+        self.wall_ns: Callable[[], int] = wall_ns
+        """Nanoseconds since 1970."""
         self.runs = 0
         self.failures = 0
         self._heap: list[tuple[float, int, Timer]] = []
@@ -73,14 +78,6 @@ class Keeper:
         self._sweep_at = _SWEEP
         self._thread: threading.Thread | None = None
         self._name = f"elea-keeper-{name}"
-
-    def now(self) -> float:
-        """Seconds that only grow, by which this keeper goes; those of `elea.testing` have a time of their own."""
-        return monotonic()
-
-    def wall_ns(self) -> int:
-        """Nanoseconds since 1970."""
-        return wall_ns()
 
     def at(self, when: float, callback: Callable[[], None]) -> Timer:
         """Run `callback` once, when `now()` has reached `when`."""

@@ -45,7 +45,10 @@ class Request:
 
 
 class Response:
-    """One answer to query `id`: a reply or an error in `body`; `responder` is (node id, entity id)."""
+    """One answer to query `id`: a reply or an error in `body`; `responder` is (node id, entity id).
+
+    Octets as `body` are a reply that is nothing but this payload, which is what nearly all replies are.
+    """
 
     __slots__ = ("body", "id", "key", "qos", "responder")
 

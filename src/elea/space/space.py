@@ -143,9 +143,10 @@ class Space:
         if neighbour is None:
             self.ignored.unknown_face += 1
         elif type(message) is Response:
-            self.ignored.unknown_query += not self._queries.respond(neighbour, message)
-        else:
-            self.ignored.unknown_query += not self._queries.finish(neighbour, message.id)
+            if not self._queries.respond(neighbour, message):
+                self.ignored.unknown_query += 1
+        elif not self._queries.finish(neighbour, message.id):
+            self.ignored.unknown_query += 1
 
     def _on_declare(self, source: Neighbour, message: Declare) -> None:
         if not self._is_valid(message.key):

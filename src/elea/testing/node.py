@@ -7,7 +7,6 @@ from typing import Any, Final, Protocol, TypeVar
 
 from elea.api.channels import Handler
 from elea.api.config import Config
-from elea.api.errors import ChannelClosed
 from elea.api.sample import Sample
 from elea.api.session import Session
 from elea.api.settings import Settings
@@ -48,15 +47,14 @@ class VirtualChannel(Handler[T]):
         super().__init__(capacity, ring=ring, of=of)
         self._clockwork = clockwork
 
-    def _wait_for_item(self, timeout: float | None) -> None:
+    def _wait_for_item(self, timeout: float | None) -> bool:
         """Let time run until there is an item; the lock is held, and must not be while others push."""
         self._lock.release()
         try:
             self._clockwork.run_until(lambda: self._items or self._closed, PATIENCE if timeout is None else timeout)
         finally:
             self._lock.acquire()
-        if not self._items:
-            raise ChannelClosed
+        return bool(self._items)
 
 
 class Node(Session):
@@ -66,6 +64,7 @@ class Node(Session):
     something comes; a handler must not do that.
     """
 
+    _has_plain_channels = False
     _runtime: VirtualRuntime
 
     def __init__(self, name: str, config: Config, clockwork: Clockwork, start: Callable[[Settings], Runtime]) -> None:

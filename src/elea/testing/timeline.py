@@ -84,12 +84,8 @@ class VirtualKeeper(Keeper):
     def __init__(self, timeline: Timeline, name: str) -> None:
         super().__init__(name)
         self._timeline = timeline
-
-    def now(self) -> float:
-        return self._timeline.now
-
-    def wall_ns(self) -> int:
-        return self._timeline.wall_ns()
+        self.now = lambda: timeline.now
+        self.wall_ns = timeline.wall_ns
 
     def at(self, when: float, callback: Callable[[], None]) -> Timer:
         def run() -> None:

@@ -67,6 +67,7 @@ OTHERS: set[str] = {
     "elea.api.reply",
     "elea.api.scouting",
     "elea.api.sessioninfo",
+    "elea.api.wanting",
     "elea.api.whatami",
     "elea.broker.discovery",
     "elea.broker.gossip",

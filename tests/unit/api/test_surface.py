@@ -61,6 +61,7 @@ MODULES = [
     "elea.api.reply",
     "elea.api.sample",
     "elea.api.timestamp",
+    "elea.api.wanting",
     "elea.api.whatami",
     "elea.api.zbytes",
     "elea.model.encoding",

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elea.api import identity, info, instrumentation, reply, timestamp, whatami
+from elea.api import identity, info, instrumentation, timestamp, wanting, whatami
 from elea.api.errors import InvalidValue
 from elea.model.errors import EleaError
 from elea.model.node_id import NodeId
@@ -349,19 +349,19 @@ def test_surroundings_are_compared_by_value() -> None:
 
 
 def test_consolidations() -> None:
-    latest = reply.QueryConsolidation(ConsolidationMode.LATEST)
+    latest = wanting.QueryConsolidation(ConsolidationMode.LATEST)
 
-    assert reply.into_consolidation(None) is ConsolidationMode.AUTO
-    assert reply.into_consolidation(latest) is latest.mode() is ConsolidationMode.LATEST
-    assert reply.into_consolidation(ConsolidationMode.NONE) is ConsolidationMode.NONE
-    assert reply.QueryConsolidation.AUTO == reply.QueryConsolidation.DEFAULT != latest
-    assert len({latest, reply.QueryConsolidation(ConsolidationMode.LATEST)}) == 1
+    assert wanting.into_consolidation(None) is ConsolidationMode.AUTO
+    assert wanting.into_consolidation(latest) is latest.mode() is ConsolidationMode.LATEST
+    assert wanting.into_consolidation(ConsolidationMode.NONE) is ConsolidationMode.NONE
+    assert wanting.QueryConsolidation.AUTO == wanting.QueryConsolidation.DEFAULT != latest
+    assert len({latest, wanting.QueryConsolidation(ConsolidationMode.LATEST)}) == 1
     assert latest != ConsolidationMode.LATEST
     assert repr(latest) == "QueryConsolidation(ConsolidationMode.LATEST)"
     with pytest.raises(TypeError):
-        reply.QueryConsolidation(1)  # type: ignore[arg-type]
+        wanting.QueryConsolidation(1)  # type: ignore[arg-type]
 
 
 def test_which_keys_replies_may_have() -> None:
-    assert reply.ReplyKeyExpr["DEFAULT"] is reply.ReplyKeyExpr.MATCHING_QUERY
-    assert repr(reply.ReplyKeyExpr.ANY) == repr(zenoh.ReplyKeyExpr.ANY)
+    assert wanting.ReplyKeyExpr["DEFAULT"] is wanting.ReplyKeyExpr.MATCHING_QUERY
+    assert repr(wanting.ReplyKeyExpr.ANY) == repr(zenoh.ReplyKeyExpr.ANY)

@@ -27,6 +27,7 @@ from elea.store.columns import check_batch, number_rows
 from elea.store.fingerprints import IDENTITIES, Bucket, fingerprints
 from elea.store.scope import Scope
 from elea.wire.zenoh1 import messages as m
+from elea.wire.zenoh1.queries import whole_body
 
 __all__ = ["Calls"]
 
@@ -153,7 +154,7 @@ class Calls:
 
     def _payload(self, response: Response) -> tuple[bytes, bool]:
         """The octets of one answer, and whether they are the object at the end."""
-        body = response.body
+        body = whole_body(response.body)
         if isinstance(body, m.Err):
             raise _error(body.payload)
         if not isinstance(body, m.Reply) or not isinstance(body.body, m.Put):

@@ -40,6 +40,9 @@ LONG_PREFIX: Final = 4
 SCAN: Final = 8192
 """Parts looked at for one batch; more than that of the smallest messages would not fit."""
 
+FEW: Final = 8
+"""Parts that are measured one by one, which takes less than what serves many: a reply and its end are four."""
+
 SCATTERED: Final = 2048
 """Octets of a part, on average, from which on handing the kernel many pieces is cheaper than joining them."""
 
@@ -102,6 +105,16 @@ class Sender:
         count = len(queue)
         if first > room:
             return self._fragments(conduit, queue[0], queue[1]), 2, first
+        if 2 < count <= FEW:
+            few = queue[:count]
+            size = 0
+            for part in few:
+                size += len(part)
+            if size <= room:
+                batch = self._sealed(head, few, size)
+                assert batch is not None  # these were measured
+                self._advance(conduit)
+                return [batch], count, size
         if count > 2:
             if 2 * queued == first * count and first:
                 count = min(count, room // first * 2)

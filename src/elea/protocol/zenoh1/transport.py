@@ -92,7 +92,6 @@ class Receiver:
         "_lowlatency",
         "_marked",
         "_mask",
-        "_max_message",
         "_qos",
         "_reassemblies",
         "batches",
@@ -103,6 +102,7 @@ class Receiver:
         "frames",
         "ignored",
         "last_heard",
+        "max_message",
         "missing",
         "octets",
     )
@@ -127,7 +127,7 @@ class Receiver:
         self._last = [agreement.peer_sn - 1 & agreement.sn_mask] * CONDUITS
         self._reassemblies: dict[int, Reassembly] = {}
         self._marked = agreement.patch >= 1
-        self._max_message = max_message
+        self.max_message = max_message
         self._budget = Budget(max(budget, max_message))
 
     @property
@@ -304,7 +304,7 @@ class Receiver:
         conduit = priority << 1 | reliable
         reassembly = self._reassemblies.get(conduit)
         if reassembly is None:
-            reassembly = Reassembly(mask=self._mask, marked=self._marked, limit=self._max_message, budget=self._budget)
+            reassembly = Reassembly(mask=self._mask, marked=self._marked, limit=self.max_message, budget=self._budget)
             self._reassemblies[conduit] = reassembly
         chunks = reassembly.add(sn, batch[at:], more=header & MORE != 0, first=first, drop=drop)
         if chunks is None:

@@ -26,6 +26,7 @@ __all__ = [
     "request_tail",
     "response_head",
     "response_middle",
+    "whole_body",
 ]
 
 Requested = tuple[int, int, int, int, bytes, int, int, int, int, bytes]
@@ -196,11 +197,18 @@ def plain_reply(payload: bytes) -> Reply:
 
 
 def plain_payload(body: object) -> bytes | None:
-    """The payload of a reply as `plain_reply` makes it; None of any other."""
+    """The payload of a reply as `plain_reply` makes it, or of octets that stand for one; None of any other."""
+    if isinstance(body, bytes):
+        return body
     if not isinstance(body, Reply) or body.consolidation is not None or body.unknown:
         return None
     put = body.body
     return put.payload if isinstance(put, Put) and put[1:] == PLAIN else None
+
+
+def whole_body(body: object) -> object:
+    """The body of an answer as the codec knows it: octets alone stand for a plain reply, until somebody wants more."""
+    return plain_reply(body) if isinstance(body, bytes) else body
 
 
 def _number(buf: bytes, at: int, limit: int) -> tuple[int, int]:
@@ -271,7 +279,7 @@ def final_octets(number: int, qos: int) -> bytes:
     """A RESPONSE_FINAL."""
     if qos == DEFAULT_QOS:
         return b"\x1a" + _octets(number)
-    return b"\x9a" + _octets(number) + bytes((EXT_QOS, qos))
+    return b"\x9a" + _octets(number) + (EXT_QOS | qos << 8).to_bytes(2, "little")
 
 
 def _write_key(out: bytearray, key: str) -> None:
@@ -284,10 +292,12 @@ def _write_key(out: bytearray, key: str) -> None:
 
 def _octets(value: int) -> bytes:
     """A natural in its shortest form."""
-    if value < 128:
-        return bytes((value,))
-    if value < 16384:
-        return bytes((value & 0x7F | 0x80, value >> 7))
+    if value < 0x80:
+        return value.to_bytes(1, "little")
+    if value < 0x4000:
+        return (value & 0x7F | 0x80 | value >> 7 << 8).to_bytes(2, "little")
+    if value < 0x20_0000:
+        return (value & 0x7F | (value & 0x3F80) << 1 | 0x8080 | value >> 14 << 16).to_bytes(3, "little")
     out = bytearray()
     write_z(out, value, 32, "number")
     return bytes(out)
