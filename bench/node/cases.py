@@ -180,7 +180,9 @@ def rtt(options: Options, lib: str) -> Iterator[Figure]:
     ways: tuple[tuple[str, dict[str, Any]], ...] = (
         ("direct", {}),
         ("direct, indirect=False", {"indirect": False}),
+        ("direct, by recv", {"recv": True}),
         ("through the broker", {"router": True}),
+        ("through the broker, by recv", {"router": True, "recv": True}),
     )
     for way, more in ways:
         found = exchange(options, lib, "echo", "ping", **more)

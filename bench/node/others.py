@@ -11,7 +11,7 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any
 
-from bench.node.ends import round_trips
+from bench.node.ends import round_trips, taken
 from bench.node.talk import Parent
 
 __all__ = ["run"]
@@ -47,7 +47,7 @@ def zmq_ping(spec: dict[str, Any], parent: Parent) -> None:
     arrived: SimpleQueue[None] = SimpleQueue()
     Thread(target=zmq_read, args=(inbox, lambda parts: arrived.put(None)), daemon=True).start()
     message = (b"ping", bytes(spec["size"]))
-    round_trips(parent, spec["seconds"], lambda: out.send_multipart(message), arrived)
+    round_trips(parent, spec["seconds"], lambda: out.send_multipart(message), taken(arrived))
 
 
 def zmq_read(socket: Any, callback: Any) -> None:
@@ -70,7 +70,7 @@ def redis_ping(spec: dict[str, Any], parent: Parent) -> None:
     arrived: SimpleQueue[None] = SimpleQueue()
     redis_read(client, "pong", lambda message: arrived.put(None))
     payload = bytes(spec["size"])
-    round_trips(parent, spec["seconds"], lambda: client.publish("ping", payload), arrived)
+    round_trips(parent, spec["seconds"], lambda: client.publish("ping", payload), taken(arrived))
 
 
 def redis_read(client: Any, channel: str, callback: Any) -> None:
