@@ -67,7 +67,6 @@ T = TypeVar("T", bound=Handle)
 
 SESSION_EID = 1
 NO_OPTIONS = (None,) * 7
-NOTHING_MORE = (None,) * 5
 NO_ORIGIN = "a log does not know where samples came from: leave out allowed_origin"
 NO_HANDLER = "pull() of a subscriber with history, since or cursor returns its samples: leave out the handler"
 
@@ -498,7 +497,8 @@ class Session:
             options = self._options(*given, allowed_destination)
         elif options is None:
             options = self._usual = self._options(*NO_OPTIONS, None)
-        if (payload, encoding, attachment, source_info, cancellation_token) == NOTHING_MORE:
+        bare = payload is None and encoding is None and attachment is None
+        if bare and source_info is None and cancellation_token is None:
             return self._ask(self, selector, handler, options)  # compiled code takes its time with names
         return self._ask(
             self,
