@@ -18,7 +18,7 @@ test: lint test-python
 
 # Real peers and processes on a busy machine: what fails is tried once more, and the summary names it (-rR).
 test-python: $(VENV)/.test
-	$(BIN)/python -m pytest -n 2 -q -rR --reruns 1 --ignore tests/spark
+	$(BIN)/python -m pytest -n 3 -q -rR --reruns 1 --ignore tests/spark
 	$(BIN)/python -m tests.vectors
 
 # One process, because a Spark session takes both cores and ten seconds to start.
