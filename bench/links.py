@@ -47,7 +47,7 @@ class Framer:
     def __init__(self) -> None:
         self.sn = 0
 
-    def __call__(self, key: int, queue: list[bytes], queued: int) -> tuple[list[list[bytes]], int, int]:
+    def __call__(self, key: int, queue: list[bytes], queued: int, most: int) -> tuple[list[list[bytes]], int, int]:
         self.sn = (self.sn + 1) & 0x0FFF_FFFF
         sn = bytes(
             (self.sn & 0x7F | 0x80, self.sn >> 7 & 0x7F | 0x80, self.sn >> 14 & 0x7F | 0x80, self.sn >> 21 & 0x7F)
@@ -95,7 +95,7 @@ def echo(port: int, raw: int) -> None:
     read_batches(link, lambda batch: void(outbox.put(0, (b"", batch), len(batch), False)))
 
 
-def alone(key: int, queue: list[bytes], queued: int) -> tuple[list[list[bytes]], int, int]:
+def alone(key: int, queue: list[bytes], queued: int, most: int) -> tuple[list[list[bytes]], int, int]:
     """A batch of one message, whose first part is empty."""
     data = queue[1]
     return [[len(data).to_bytes(2, "little") + data]], 2, len(data)

@@ -43,7 +43,7 @@ def encoded(draw: st.DrawFn) -> bytes:
 
 def by_hand(buf: bytes) -> object:
     try:
-        sn, priority, first, drop, at = _fragment_head(buf, 0)
+        sn, priority, first, drop, _, at = _fragment_head(buf, 0)
     except DecodeError as error:
         return type(error), error.at
     return sn, priority, first, drop, buf[at:]

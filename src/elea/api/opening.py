@@ -9,6 +9,7 @@ from elea.broker.admin import Admin
 from elea.broker.links import LinkSettings
 from elea.broker.runtime import Runtime
 from elea.io.chance import SystemChance
+from elea.io.memory import WORTH
 from elea.io.tls_settings import TlsSettings
 from elea.model.errors import ConfigError
 from elea.model.logger import logger
@@ -149,6 +150,8 @@ def link_settings(settings: Settings, node_id: NodeId) -> LinkSettings:
         wait_before_drop=link.queue.wait_before_drop,
         wait_before_close=3600.0 if wait is None else wait,
         wait_awake=link.wait_awake,
+        shared_memory=link.shared_memory,
+        shared_from=max(link.shared_from, WORTH),
         backoff=lambda: Backoff(first=retry.first, factor=retry.factor, longest=retry.longest),
     )
 

@@ -167,6 +167,8 @@ class LinkSettings:
     rx_buffer_size: int
     max_message_size: int
     wait_awake: bool
+    shared_memory: int
+    shared_from: int
     tls: TlsSettings
     tcp_so_sndbuf: int | None
     tcp_so_rcvbuf: int | None
@@ -401,7 +403,9 @@ class _Reader:
         )
 
     def link(self) -> LinkSettings:
-        path = "transport/link"
+        path, memory = "transport/link", "transport/shared_memory"
+        optimization = f"{memory}/transport_optimization"
+        is_shared = self.get(f"{memory}/enabled", True) and self.get(f"{optimization}/enabled", True)
         protocols: list[str] | None = self.optional(f"{path}/protocols", list)
         return LinkSettings(
             protocols=None if protocols is None else frozenset(protocols),
@@ -413,6 +417,8 @@ class _Reader:
             rx_buffer_size=self.get(f"{path}/rx/buffer_size", 0),
             max_message_size=self.get(f"{path}/rx/max_message_size", 0),
             wait_awake=self.get(f"{path}/rx/wait_awake", True),
+            shared_memory=self.get(f"{optimization}/pool_size", 0) if is_shared else 0,
+            shared_from=self.get(f"{optimization}/message_size_threshold", 0),
             tls=self.tls(f"{path}/tls"),
             tcp_so_sndbuf=self.optional(f"{path}/tcp/so_sndbuf", int),
             tcp_so_rcvbuf=self.optional(f"{path}/tcp/so_rcvbuf", int),

@@ -225,6 +225,9 @@ _LINK: Final[Mapping[str, tuple[str, Callable[[Connection, Zenoh1Session], int]]
     "waits": ("Messages that had to wait for room.", lambda c, s: s.outbox.waited),
     "awake_hits": ("Waits awake in which something came.", lambda c, s: c.vigil.hits),
     "awake_misses": ("Waits awake that were in vain.", lambda c, s: c.vigil.misses),
+    "memory_payloads": ("Payloads laid in shared memory.", lambda c, s: _laid(c, "payloads")),
+    "memory_bytes": ("Octets of them.", lambda c, s: _laid(c, "octets")),
+    "memory_full": ("Payloads that found it full and went through the link.", lambda c, s: _laid(c, "full")),
     "received_batches": ("Batches read.", lambda c, s: _received(c, "batches")),
     "received_bytes": ("Octets read.", lambda c, s: _received(c, "octets")),
     "received_frames": ("Frames read.", lambda c, s: _received(c, "frames")),
@@ -278,6 +281,10 @@ def metrics(node: Node, links: Links, *, descriptors: bool = True) -> str:
 
 def _labels(connection: Connection, session: Zenoh1Session) -> dict[str, str]:
     return {"node": str(NodeId(session.node_id)), "role": str(session.role), "link": connection.link.remote}
+
+
+def _laid(connection: Connection, name: str) -> int:
+    return 0 if connection.memory is None else int(getattr(connection.memory, name))
 
 
 def _received(connection: Connection, counter: str) -> int:

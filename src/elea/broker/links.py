@@ -19,6 +19,7 @@ from elea.io.dial import AnyLink, connect
 from elea.io.errors import LinkError
 from elea.io.lookout import has_lookout
 from elea.io.losses import Losses
+from elea.io.memory import WORTH, Door, Pool, SharedOut, has_memory, shares_machine
 from elea.io.reading import BatchReader
 from elea.io.sending import Outbox
 from elea.io.tap import tapped
@@ -68,6 +69,8 @@ class LinkSettings:
     wait_before_drop: float = 0.001
     wait_before_close: float = 5.0
     wait_awake: bool = True
+    shared_memory: int = 0
+    shared_from: int = WORTH
     backoff: Callable[[], Backoff] = Backoff
 
 
@@ -91,6 +94,7 @@ class Connection:
         self._timer: Timer | None = None
         self._ending = threading.Lock()
         self.reader = BatchReader(link)
+        self.memory: SharedOut | None = None
         self.vigil: Vigil = Vigil()
         self.lead = Lead(self)
         self._deliverer: threading.Thread | None = None
@@ -145,6 +149,8 @@ class Connection:
                 self.reader = BatchReader(self.link, limit=0, buffer_size=0)
                 if self.intake is not None:
                     self.intake.reader = self.reader
+                if self._receiver is not None:
+                    self._receiver.memory = None
                 if not lead.stepped_back and self._thread is me:
                     lead.close()
             node.readers.discard(threading.get_ident())
@@ -247,9 +253,9 @@ class Connection:
         settings = self.links.settings
         sender = self._sender = Sender(agreement, prefix=self.link.streamed)
 
-        def take(key: int, queue: list[bytes], queued: int) -> tuple[list[list[Octets]], int, int]:
+        def take(key: int, queue: list[bytes], queued: int, most: int) -> tuple[list[list[Octets]], int, int]:
             before = sender.oversized
-            taken = sender.take(key, queue, queued)
+            taken = sender.take(key, queue, queued, most)
             if sender.oversized > before:
                 outbox.losses.add("oversized", sender.oversized - before)
                 if sender.oversized.bit_length() > before.bit_length():  # said the 1st, 2nd, 4th … time
@@ -272,6 +278,12 @@ class Connection:
         self.reader.settle = receiver.settle
         if settings.wait_awake and has_lookout(self.link):
             self.reader.keep_vigil(self.vigil, outbox)
+        if self.links.door is not None and shares_machine(self.link):
+            self.memory = SharedOut(
+                agreement.peer_id, self.links.pool, lambda token: outbox.control(sender.announcement(token))
+            )
+            sender.share(self.memory, settings.shared_from)
+            receiver.on_memory = self.links.door.take
         if agreement.lowlatency:
             self.reader.prefix = 4
         session = Zenoh1Session(self.links.node, agreement, REGIONS[agreement.peer_role], outbox)
@@ -349,6 +361,8 @@ class Connection:
         self.lead.end()
         if self.session is not None:
             self.session.outbox.close()
+        if self.memory is not None:
+            self.memory.close()
         self.links.left(self)
         self.ready.set()
 
@@ -380,6 +394,8 @@ class Links:
         self._closed = False
         self._chance: Random | SystemChance = chance or SystemChance()
         self._cookie_key = self._chance.randbytes(32)
+        self.pool = Pool(settings.shared_memory)
+        self.door = self._open_door() if settings.shared_memory else None
 
     def offer_for(self, link: AnyLink) -> Offer:
         """What this node wants of a session over `link`."""
@@ -440,6 +456,18 @@ class Links:
         leave(connections)
         for connection in connections:
             connection.close()
+        if self.door is not None:
+            self.door.close()
+
+    def _open_door(self) -> Door | None:
+        """Where other nodes of this machine bring memory; None where that cannot be."""
+        if not has_memory():
+            return None
+        try:
+            return Door(self.node.node_id)
+        except OSError as problem:
+            _log.info("no shared memory: problem=%s", problem)
+            return None
 
     # -- what connections say -----------------------------------------------------------------------------------------
 

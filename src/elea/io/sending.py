@@ -19,7 +19,7 @@ from typing import Final, TypeAlias
 from elea.io.errors import REASON_GENERIC, LinkClosed, LinkStalled
 from elea.io.link import Link, Octets, after
 from elea.io.losses import Losses
-from elea.io.timers import monotonic
+from elea.io.timers import monotonic, sleep
 from elea.model.limits import CONTROL_BATCHES, QUEUE_BYTES
 from elea.model.logger import logger
 
@@ -28,11 +28,12 @@ __all__ = ["CONTROL_BATCHES", "IDLE_SECONDS", "QUEUE_BYTES", "Batch", "Frame", "
 Batch: TypeAlias = Sequence[Octets]
 """One batch, ready for the link with its length prefix, in pieces: large payloads need not be joined to anything."""
 
-Frame: TypeAlias = Callable[[int, list[bytes], int], tuple[Sequence[Batch], int, int]]
-"""`frame(conduit_key, queue, queued)` makes batches of the messages at the front of a queue.
+Frame: TypeAlias = Callable[[int, list[bytes], int, int], tuple[Sequence[Batch], int, int]]
+"""`frame(conduit_key, queue, queued, most)` makes batches of the messages at the front of a queue.
 
-It says how many parts it used, at least one message's, and their octets; `queued` is about what all of them have. It is
-called by one thread at a time, in the order of sending, while others may append to the queue.
+It says how many parts it used, at least one message's and `most` at most, and their octets; `queued` is about what all
+of them have. None at all means that the other end is behind: it is asked again a moment later. It is called by one
+thread at a time, in the order of sending, while others may append to the queue.
 """
 
 IDLE_SECONDS: Final = 15e-6
@@ -63,6 +64,9 @@ _SLICE_BATCHES: Final = 4
 
 _WATCH_SECONDS: Final = 0.0005
 """How often the flusher looks after callers that write for themselves: the longest their last messages may wait."""
+
+_MOMENT_SECONDS: Final = 0.0001
+"""How long to wait for the other end where nothing tells that it has gone on; it reads some MiB meanwhile."""
 
 _ALL: Final = 1 << 62
 _JOIN_SECONDS: Final = 1.0
@@ -148,6 +152,8 @@ class Outbox:
         self._wake.acquire()
         self._asleep = True
         self._credit = _CREDIT
+        self._behind = False  # the other end, when asked last
+        self._taken = 0  # parts, then
 
     # -- what callers use ------------------------------------------------------------------------------------------
 
@@ -496,12 +502,15 @@ class Outbox:
                     batches: Sequence[Batch] = [(batch,) for batch in self._control]
                     del self._control[: len(batches)]
                 else:
-                    for lane in self._order:
-                        if lane.queue or lane.framed:
-                            break
-                    else:
+                    lane, most = self._most_urgent()
+                    if lane is None:
                         return
-                    batches = self._take_more(lane) if self.link.streamed else self._take(lane)
+                    batches = self._take_more(lane, most) if self.link.streamed else self._take(lane, most)
+                    if self._behind and not batches:
+                        if not wait:
+                            return
+                        sleep(_MOMENT_SECONDS)
+                        continue
                 self.batches += len(batches)
                 if not self._write(batches, wait):
                     return
@@ -514,21 +523,47 @@ class Outbox:
             self._fail(LinkClosed(self.link.remote, f"writing was interrupted by {type(error).__name__}: {error}"))
             raise
 
-    def _take_more(self, lane: _Lane) -> Sequence[Batch]:
+    def _most_urgent(self) -> tuple[_Lane | None, int]:
+        """The next conduit that has something, and how many parts of its queue may go before anything more urgent.
+
+        What was put into a more urgent conduit first goes first, always: a declaration and the sample that relies on it
+        are in two of them, and both may come while this looks.
+        """
+        while True:
+            found: _Lane | None = None
+            for lane in self._order:
+                if lane.queue or lane.framed:
+                    found = lane
+                    break
+            if found is None:
+                return None, 0
+            most = len(found.queue)
+            for lane in self._order:  # again, and it may be another
+                if lane is found:
+                    return found, most
+                if lane.queue or lane.framed:
+                    break
+
+    def _take_more(self, lane: _Lane, most: int) -> Sequence[Batch]:
         """Several batches: each write costs the flusher its turn, and getting it back may take 5 ms."""
-        batches = list(self._take(lane))
+        batches = list(self._take(lane, most))
         octets = _octets(batches)
-        while octets < PILED and lane.queue and not lane.framed:
-            more = self._take(lane)
+        while octets < PILED and not lane.framed and not self._behind:
+            most -= self._taken
+            if most <= 0:
+                break
+            more = self._take(lane, most)
             batches += more
             octets += _octets(more)
         return batches
 
-    def _take(self, lane: _Lane) -> Sequence[Batch]:
+    def _take(self, lane: _Lane, most: int) -> Sequence[Batch]:
         """The next batches of a conduit."""
+        self._taken, self._behind = 0, False
         if not lane.framed:
             queue = lane.queue
-            batches, count, size = self._frame(lane.key, queue, lane.queued)
+            batches, count, size = self._frame(lane.key, queue, lane.queued, most)
+            self._taken, self._behind = count, count == 0
             del queue[:count]
             lane.queued -= size
             self.messages += count >> 1

@@ -12,9 +12,10 @@ from typing import Final
 
 from elea.model.logger import logger
 
-__all__ = ["Keeper", "Timer", "give_way", "monotonic", "thread_time", "wall_ns"]
+__all__ = ["Keeper", "Timer", "give_way", "monotonic", "sleep", "thread_time", "wall_ns"]
 
 monotonic: Final = time.monotonic
+sleep: Final = time.sleep
 """Seconds that only grow: for deadlines."""
 
 thread_time: Final = time.thread_time

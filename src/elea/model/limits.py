@@ -51,6 +51,8 @@ __all__ = [
     "MAX_REMEMBERED",
     "MAX_RESOURCE_OCTETS",
     "MAX_ROUTES",
+    "MEMORY_BYTES",
+    "MEMORY_PENDING",
     "MIN_BATCH",
     "NATURAL_BITS",
     "NODE_ID_BYTES",
@@ -358,6 +360,12 @@ REASSEMBLY_BYTES: Final = 1 << 30
 """Octets of all messages in the making of one session. There are 16 conduits, and each could hold a largest message;
 so there is room for one of those, or for several smaller ones.
 """
+
+MEMORY_BYTES: Final = 1 << 26
+"""Memory that one direction of a link shares with another process; the usual 4 MiB hold 64 payloads of 64 KiB."""
+
+MEMORY_PENDING: Final = 16
+"""Memories that were brought and not asked for, and nodes that wait to bring one; the oldest gives way."""
 
 PATIENCE: Final = 5.0
 """Seconds a producer waits for a consumer that takes nothing; half a lease, as for a blocked message on a link."""

@@ -137,8 +137,8 @@ class Authority:
         subprocess.run(["openssl", *words.split()], check=True, capture_output=True)
 
 
-def bare(key: int, queue: list[bytes], queued: int) -> tuple[list[list[bytes]], int, int]:
+def bare(key: int, queue: list[bytes], queued: int, most: int) -> tuple[list[list[bytes]], int, int]:
     """Everything that waits as one batch of nothing else."""
-    parts = queue[: len(queue) & ~1]
+    parts = queue[: min(len(queue), most) & ~1]
     data = b"".join(parts)
     return [[prefixed(data)]], len(parts), len(data)

@@ -311,7 +311,7 @@ arrived = threading.Event()
 listener = listen("tcp/127.0.0.1:0", on_link=lambda link: (links.append(link), arrived.set()))
 listen("udp/127.0.0.1:0", on_link=links.append)
 link = connect(listener.locators()[0])
-outbox = Outbox(link, lambda key, queue, queued: ([queue[:2]], 2, 100_000), room=10)
+outbox = Outbox(link, lambda key, queue, queued, most: ([queue[:2]], 2, 100_000), room=10)
 for _ in range(100):
     outbox.put(0, (bytes(100_000), b""), 100_000, True)
 keeper = Keeper()

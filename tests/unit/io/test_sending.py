@@ -20,10 +20,10 @@ from tests.unit.io.ends import PATIENCE, bare, in_thread, own_threads, pair, pre
 ROOM = 1_000
 
 
-def framed(key: int, queue: list[bytes], queued: int) -> tuple[list[list[bytes]], int, int]:
+def framed(key: int, queue: list[bytes], queued: int, most: int) -> tuple[list[list[bytes]], int, int]:
     """Batches of at most ROOM octets, each beginning with its conduit."""
     count = size = 0
-    while count < len(queue):
+    while count < min(len(queue), most):
         more = len(queue[count]) + len(queue[count + 1])
         if count and size + more > ROOM:
             break
@@ -158,6 +158,43 @@ def test_messages_that_follow_at_once_are_left_to_the_flusher_after_a_few(valve:
 
     assert until(lambda: valve.batches() == [b"\x05at once"] * 3 + [b"\x05later"])
     assert own_threads()
+
+
+def test_a_message_never_overtakes_a_more_urgent_one_that_was_put_before_it(valve: Valve) -> None:
+    """A declaration and the sample that relies on it, put by another thread while this one makes batches."""
+    later = [(1, b"declaration"), (5, b"sample")]
+
+    def interrupted(key: int, queue: list[bytes], queued: int, most: int) -> tuple[list[list[bytes]], int, int]:
+        while later:
+            urgency, message = later.pop(0)
+            box.push(urgency, (message[:1], message[1:]), len(message))
+        return framed(key, queue, queued, most)
+
+    box = Outbox(valve, interrupted, room=ROOM)
+    valve.open()
+    put(box, b"first")
+
+    assert box.flush(PATIENCE)
+    assert valve.batches() == [b"\x05first", b"\x01declaration", b"\x05sample"]
+    box.close()
+
+
+def test_messages_wait_for_another_end_that_is_behind(valve: Valve) -> None:
+    behind = [3]
+
+    def slow(key: int, queue: list[bytes], queued: int, most: int) -> tuple[list[list[bytes]], int, int]:
+        if behind[0]:
+            behind[0] -= 1
+            return [], 0, 0
+        return framed(key, queue, queued, most)
+
+    outbox = Outbox(valve, slow, room=ROOM)
+    valve.open()
+    put(outbox, b"first")
+
+    assert until(lambda: valve.batches() == [b"\x05first"])
+    assert behind == [0]
+    outbox.close()
 
 
 def test_messages_larger_than_a_batch_are_written_together_on_a_busy_link(valve: Valve) -> None:
@@ -409,7 +446,7 @@ def test_broken_link_is_told_once_and_from_another_thread(valve: Valve) -> None:
 
 
 def test_fault_in_framing_ends_the_link(valve: Valve) -> None:
-    def faulty(key: int, queue: list[bytes], queued: int) -> NoReturn:
+    def faulty(key: int, queue: list[bytes], queued: int, most: int) -> NoReturn:
         raise RuntimeError("bug")
 
     outbox = Outbox(valve, faulty, room=ROOM)
@@ -427,7 +464,7 @@ def test_fault_in_framing_ends_the_link(valve: Valve) -> None:
 def test_fault_in_framing_ends_the_link_from_the_flusher_too(valve: Valve) -> None:
     told: list[LinkClosed] = []
 
-    def faulty(key: int, queue: list[bytes], queued: int) -> NoReturn:
+    def faulty(key: int, queue: list[bytes], queued: int, most: int) -> NoReturn:
         raise RuntimeError("bug")
 
     def listen(error: LinkClosed) -> None:
@@ -446,7 +483,7 @@ def test_fault_in_framing_ends_the_link_from_the_flusher_too(valve: Valve) -> No
 
 
 def test_interrupted_write_ends_the_link(valve: Valve) -> None:
-    def interrupted(key: int, queue: list[bytes], queued: int) -> NoReturn:
+    def interrupted(key: int, queue: list[bytes], queued: int, most: int) -> NoReturn:
         raise KeyboardInterrupt
 
     outbox = Outbox(valve, interrupted, room=ROOM)

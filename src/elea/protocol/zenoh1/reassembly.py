@@ -43,10 +43,13 @@ class Reassembly:
         self._next: int | None = None
         self._skipping = False
 
-    def add(self, sn: int, chunk: bytes | memoryview, *, more: bool, first: bool, drop: bool) -> list[Chunk] | None:
+    def add(
+        self, sn: int, chunk: bytes | memoryview, *, more: bool, first: bool, drop: bool, laid: bytes = b""
+    ) -> list[Chunk] | None:
         """Take the next fragment; returns the chunks of the message it completes, at least one.
 
-        A view is kept as it is until `settle` is called, so that a large payload is copied once, out of the chunks.
+        `laid` is what it has besides in shared memory. A view is kept until `settle` is called, so that a large
+        payload is copied once, out of the chunks.
         """
         if drop:
             self._abandon()
@@ -61,10 +64,16 @@ class Reassembly:
         elif sn != self._next:
             self._pass_over(more)
             return None
-        if self._size + len(chunk) > self._limit or len(chunk) > self._budget.left:
+        size = len(chunk) + len(laid)
+        if self._size + size > self._limit or size > self._budget.left:
             self._budget.exceeded += 1
             self._pass_over(more)
             return None
+        self._size += size
+        self._budget.left -= size
+        if laid:
+            self._keep(chunk)
+            chunk = laid
         return self._append(sn, chunk, more)
 
     def settle(self) -> None:
@@ -73,8 +82,6 @@ class Reassembly:
 
     def _append(self, sn: int, chunk: bytes | memoryview, more: bool) -> list[Chunk] | None:
         self._skipping = False
-        self._size += len(chunk)
-        self._budget.left -= len(chunk)
         if more:
             self._keep(chunk)
             self._held += 1

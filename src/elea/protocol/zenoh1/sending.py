@@ -14,6 +14,7 @@ from itertools import accumulate
 from typing import Final, TypeAlias
 
 from elea.model.errors import LocalProtocolError
+from elea.protocol.zenoh1.memory import EXT_MEMORY, PLACE_BYTES, OutMemory, announcement
 from elea.protocol.zenoh1.terms import Agreement
 from elea.protocol.zenoh1.transport import CONDUITS, DEFAULT_PRIORITY
 from elea.wire.zenoh1.batch import compress
@@ -49,6 +50,9 @@ SCATTERED: Final = 2048
 BARE: Final = 128
 """Parts of a queue that a low-latency session sends together."""
 
+NEVER: Final = 1 << 62
+"""More than anything has: nothing is worth laying in memory, or everything may be taken."""
+
 FRAME_HEADER: Final = 7
 """The most a FRAME takes before its messages: header, sequence number of 28 bits, priority."""
 
@@ -66,9 +70,11 @@ class Sender:
         "_compression",
         "_marked",
         "_mask",
+        "_memory",
         "_next",
         "_prefix",
         "_qos",
+        "_worth",
         "oversized",
         "room",
     )
@@ -84,25 +90,42 @@ class Sender:
         self._prefix = (LONG_PREFIX if agreement.lowlatency else PREFIX) if prefix else 0
         self._capacity = agreement.batch_size - self._prefix - agreement.compression
         self.room = 0 if self._bare else self._capacity - FRAME_HEADER
+        self._memory: OutMemory | None = None
+        self._worth = NEVER
 
-    def take(self, key: int, queue: list[bytes], queued: int) -> tuple[list[list[Octets]], int, int]:
+    def share(self, memory: OutMemory, worth: int) -> None:
+        """Lay payloads from `worth` octets on in memory that the other node shares."""
+        if self._marked and not self._bare and not self._compression:
+            self._memory = memory
+            self._worth = worth
+
+    def take(
+        self, key: int, queue: list[bytes], queued: int, most: int = NEVER
+    ) -> tuple[list[list[Octets]], int, int]:
         """The messages at the front of a queue as one batch, or the first alone as fragments; nothing is removed.
+
+        Nothing at all if they are to wait for a place in shared memory.
 
         `key` is the conduit, `priority << 1 | reliable`. Returns the batches, each in pieces that need no joining on a
         stream, how many parts of the queue are in them, and the octets of these. `queued` is what the whole queue
         holds, as far as the caller knows: where it says that all messages have one size, none of them is measured.
+        Parts behind the first `most` are left alone.
 
         20 ns a message for 900 messages of 68 octets; joining them alone takes 13.
         """
         if self._bare:
-            return self._take_bare(queue)
+            return self._take_bare(queue, most)
         conduit = key if self._qos else DEFAULT_PRIORITY << 1 | key & 1
         first = len(queue[0]) + len(queue[1])
+        if len(queue[1]) >= self._worth:
+            laid = self._laid(conduit, queue[0], queue[1])
+            if laid is not None:
+                return (laid, 2, first) if laid else (laid, 0, 0)
         if first > self._capacity:
             return self._fragments(conduit, queue[0], queue[1]), 2, first
         head = self._head(conduit, FRAME)
         room = self._capacity - len(head)
-        count = len(queue)
+        count = min(len(queue), most)
         if first > room:
             return self._fragments(conduit, queue[0], queue[1]), 2, first
         if 2 < count <= FEW:
@@ -123,7 +146,7 @@ class Sender:
                 if batch is not None:
                     self._advance(conduit)
                     return [batch], count, size
-            ends = list(accumulate(map(len, queue[:SCAN])))
+            ends = list(accumulate(map(len, queue[: min(count, SCAN)])))
             count = bisect_right(ends, room) & ~1
             size = ends[count - 1]
         else:
@@ -157,6 +180,10 @@ class Sender:
         self._advance(conduit)
         return self._alone(head)
 
+    def announcement(self, token: bytes) -> bytes:
+        """A batch that tells the other node of memory to share."""
+        return self._alone(announcement(token))
+
     def keep_alive(self) -> bytes:
         """A batch that only shows that we live."""
         return self._alone(KEEP_ALIVE)
@@ -183,12 +210,31 @@ class Sender:
             return b"%c%b%c%c%c" % (kind | EXTENDED, number, EXT_QOS | EXTENDED, priority, mark)
         return b"%c%b%c%c" % (kind | EXTENDED, number, EXT_QOS, priority)
 
-    def _fragments(self, conduit: int, before: bytes, payload: bytes) -> list[list[Octets]]:
-        """One message cut into FRAGMENTs that fill their batches."""
+    def _laid(self, conduit: int, before: bytes, payload: bytes) -> list[list[Octets]] | None:
+        """One message whose payload lies in shared memory; empty if it is to wait for a place, None if there is none.
+
+        What of the payload has no place there follows in further fragments.
+        """
+        memory = self._memory
+        if memory is None or len(before) > self._capacity >> 1:
+            return None
+        size = memory.room(len(payload))
+        if size <= 0:
+            return [] if size else None
+        more = size < len(payload)
+        position = memory.lay(memoryview(payload)[:size] if more else payload)
+        place = (size << 64 | position).to_bytes(PLACE_BYTES, "little")
+        head = self._head(conduit, FRAGMENT | MORE if more else FRAGMENT, EXT_FIRST | EXTENDED)
+        batch = self._sealed(b"%b%c%c%b" % (head, EXT_MEMORY, PLACE_BYTES, place), (before,), len(before))
+        assert batch is not None
+        self._advance(conduit)
+        return [batch, *self._fragments(conduit, b"", payload, size)] if more else [batch]
+
+    def _fragments(self, conduit: int, before: bytes, payload: bytes, at: int = 0) -> list[list[Octets]]:
+        """One message cut into FRAGMENTs that fill their batches; the payload from `at` on, if it has begun."""
         view = memoryview(payload)
-        left = len(before) + len(payload)
-        at = 0
-        mark = EXT_FIRST if self._marked else 0
+        left = len(before) + len(payload) - at
+        mark = EXT_FIRST if self._marked and not at else 0
         out: list[list[Octets]] = []
         while left:
             head = self._head(conduit, FRAGMENT | MORE, mark)
@@ -212,11 +258,11 @@ class Sender:
             mark = 0
         return out
 
-    def _take_bare(self, queue: list[bytes]) -> tuple[list[list[Octets]], int, int]:
+    def _take_bare(self, queue: list[bytes], most: int) -> tuple[list[list[Octets]], int, int]:
         """Messages of a low-latency session, each with its own length."""
         out: list[list[Octets]] = []
         total = 0
-        count = min(len(queue), BARE)
+        count = min(len(queue), most, BARE)
         for at in range(0, count, 2):
             before, payload = queue[at], queue[at + 1]
             size = len(before) + len(payload)

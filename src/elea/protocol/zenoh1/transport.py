@@ -7,17 +7,19 @@ same: drop the link without a word. Spec: zenoh-1 §2, §4.3-4.8, §6, §22.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, Protocol
 
 from elea.model.errors import DecodeError, Malformed, RuleBroken, Truncated, UnknownMessage
 from elea.model.limits import MAX_MESSAGE, REASSEMBLY_BYTES
+from elea.protocol.zenoh1.memory import EXT_MEMORY, OAM_MEMORY, PLACE_BYTES, InMemory
 from elea.protocol.zenoh1.reassembly import Budget, Reassembly
 from elea.protocol.zenoh1.terms import Agreement
 from elea.wire.primitives import Unknown, long_z, read_extension
 from elea.wire.zenoh1.batch import FIRST_NETWORK_ID, decompress
 from elea.wire.zenoh1.codec import DIALECT, read_network_message, read_transport_message
 from elea.wire.zenoh1.frames import Frames
-from elea.wire.zenoh1.messages import Close, KeepAlive
+from elea.wire.zenoh1.messages import Close, KeepAlive, TransportOam
 from elea.wire.zenoh1.samples import Pushed, read_large_push
 
 __all__ = ["CONDUITS", "DEFAULT_PRIORITY", "FramesSink", "Receiver", "Sink"]
@@ -103,8 +105,10 @@ class Receiver:
         "ignored",
         "last_heard",
         "max_message",
+        "memory",
         "missing",
         "octets",
+        "on_memory",
     )
 
     def __init__(
@@ -129,6 +133,10 @@ class Receiver:
         self._marked = agreement.patch >= 1
         self.max_message = max_message
         self._budget = Budget(max(budget, max_message))
+        self.memory: InMemory | None = None
+        """What the other node shares, once it has said so; who ends the link takes it away."""
+        self.on_memory: Callable[[bytes], InMemory | None] | None = None
+        """What finds the memory of a token, where the other node may share some."""
 
     @property
     def expires_at(self) -> float:
@@ -285,6 +293,8 @@ class Receiver:
             self.closed = True
             sink.closed(message.reason, message.session)
             return len(batch)
+        if isinstance(message, TransportOam) and message.id == OAM_MEMORY and self.on_memory is not None:
+            self.memory = self.on_memory(message.body) if isinstance(message.body, bytes) else None
         elif not isinstance(message, KeepAlive):
             # INIT and OPEN that come late, JOIN, OAM: known, and without meaning here.
             self.ignored += 1
@@ -294,9 +304,10 @@ class Receiver:
         """Take the FRAGMENT that starts at `at` and ends with the batch, which begins with `head`."""
         header = head[at]
         try:
-            sn, priority, first, drop, at = _fragment_head(head, at)
+            sn, priority, first, drop, place, at = _fragment_head(head, at)
         except Truncated:
-            sn, priority, first, drop, at = _fragment_head(bytes(batch), at)  # it has long extensions, or is cut off
+            # It has long extensions, or is cut off.
+            sn, priority, first, drop, place, at = _fragment_head(bytes(batch), at)
         reliable = header & RELIABLE != 0
         if not self._is_next(sn, priority, reliable):
             return
@@ -306,7 +317,9 @@ class Receiver:
         if reassembly is None:
             reassembly = Reassembly(mask=self._mask, marked=self._marked, limit=self.max_message, budget=self._budget)
             self._reassemblies[conduit] = reassembly
-        chunks = reassembly.add(sn, batch[at:], more=header & MORE != 0, first=first, drop=drop)
+        memory = self.memory
+        laid = _fetched(memory, place) if place and memory is not None else b""  # else somebody else's extension
+        chunks = reassembly.add(sn, batch[at:], more=header & MORE != 0, first=first, drop=drop, laid=laid)
         if chunks is None:
             return
         sample = read_large_push(chunks)
@@ -333,6 +346,13 @@ class Receiver:
                 at = self._other(batch, at, sink)
             else:
                 raise UnknownMessage(DIALECT, at, f"no message of a low-latency session has id {kind}")
+
+
+def _fetched(memory: InMemory, place: bytes) -> bytes:
+    """What lies at a place in the memory that the other node shares."""
+    if len(place) != PLACE_BYTES:
+        raise RuleBroken("elea-memory", "drop-link", f"a place of {len(place)} octets, not {PLACE_BYTES}")
+    return memory.fetch(int.from_bytes(place[:8], "little"), int.from_bytes(place[8:], "little"))
 
 
 def _number_end(buf: bytes, at: int, stop: int, sn: int) -> int:
@@ -366,12 +386,13 @@ def _frame_priority(buf: bytes, at: int) -> tuple[int, int]:
             return priority, at
 
 
-def _fragment_head(buf: bytes, at: int) -> tuple[int, int, bool, bool, int]:
-    """Number, priority, whether it is the first of its message or gives it up, and where the chunk begins.
+def _fragment_head(buf: bytes, at: int) -> tuple[int, int, bool, bool, bytes, int]:
+    """Number, priority, whether it is the first of its message or gives it up, its place in shared memory, and where
+    the chunk begins.
 
     The generated codec has a value to make and the chunk to copy: 0.3 µs a fragment, where taking one costs 1 µs.
     """
-    priority, first, drop = DEFAULT_PRIORITY, False, False
+    priority, first, drop, place = DEFAULT_PRIORITY, False, False, b""
     unknown: tuple[Unknown, ...] = ()
     try:
         more = buf[at] > 127
@@ -396,9 +417,12 @@ def _fragment_head(buf: bytes, at: int) -> tuple[int, int, bool, bool, int]:
                 priority = value & 7
             else:
                 unknown, at = read_extension(buf, at, ext, unknown, DIALECT)
+                if ext == EXT_MEMORY:
+                    body = unknown[-1].body
+                    place = body if isinstance(body, bytes) else b""
     except IndexError:
         raise Truncated(DIALECT, len(buf)) from None
-    return sn, priority, first, drop, at
+    return sn, priority, first, drop, place, at
 
 
 def _skip(buf: bytes, at: int) -> int:

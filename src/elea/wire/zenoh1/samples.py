@@ -116,6 +116,8 @@ def read_large_push(chunks: list[bytes | bytearray | memoryview]) -> Pushed | No
     if len(run) != 1 or end != sum(map(len, chunks)):
         return None
     header, scope, suffix, qos, meta, begun = run[0]
+    if not begun and len(chunks) == 2 and isinstance(chunks[1], bytes):
+        return header, scope, suffix, qos, meta, chunks[1]
     chunks[0] = memoryview(chunks[0])[len(head) - len(begun) :]
     return header, scope, suffix, qos, meta, b"".join(chunks)
 
