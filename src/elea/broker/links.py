@@ -19,7 +19,7 @@ from elea.io.dial import AnyLink, connect
 from elea.io.errors import LinkError
 from elea.io.lookout import has_lookout
 from elea.io.losses import Losses
-from elea.io.memory import WORTH, Door, Pool, SharedOut, has_memory, shares_machine
+from elea.io.memory import WORTH, Door, Pool, SharedOut, has_memory, keep_heap, shares_machine
 from elea.io.reading import BatchReader
 from elea.io.sending import Outbox
 from elea.io.tap import tapped
@@ -279,11 +279,8 @@ class Connection:
         if settings.wait_awake and has_lookout(self.link):
             self.reader.keep_vigil(self.vigil, outbox)
         if self.links.door is not None and shares_machine(self.link):
-            self.memory = SharedOut(
-                agreement.peer_id, self.links.pool, lambda token: outbox.control(sender.announcement(token))
-            )
-            sender.share(self.memory, settings.shared_from)
             receiver.on_memory = self.links.door.take
+            self._share(agreement.peer_id, sender, outbox)
         if agreement.lowlatency:
             self.reader.prefix = 4
         session = Zenoh1Session(self.links.node, agreement, REGIONS[agreement.peer_role], outbox)
@@ -291,6 +288,17 @@ class Connection:
         session.on_stalled = lambda: self.end(stalled)
         self.session = session
         self.intake = Intake(self.links.node, session, receiver, self.reader)
+
+    def _share(self, node_id: bytes, sender: Sender, outbox: Outbox) -> None:
+        """Lay large payloads in memory, if the other node turns out to be one that can take them from there."""
+        worth = self.links.settings.shared_from
+
+        def announce(token: bytes) -> None:
+            outbox.large = min(outbox.room, worth - 1)
+            outbox.control(sender.announcement(token))
+
+        self.memory = SharedOut(node_id, self.links.pool, announce)
+        sender.share(self.memory, worth)
 
     def _tell_of_oversized(self, count: int, limit: int) -> None:
         _log.warning(
@@ -394,6 +402,8 @@ class Links:
         self._closed = False
         self._chance: Random | SystemChance = chance or SystemChance()
         self._cookie_key = self._chance.randbytes(32)
+        if node.role is Role.ROUTER:  # it holds what it passes on
+            keep_heap()
         self.pool = Pool(settings.shared_memory)
         self.door = self._open_door() if settings.shared_memory else None
 

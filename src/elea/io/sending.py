@@ -123,6 +123,8 @@ class Outbox:
         self._called = False
         self.link = link
         self.room = room
+        self.large = room
+        """Larger messages fill no batch with others: they do not fit, or are not in it at all."""
         self.batches = 0
         self.octets = 0
         self.messages = 0
@@ -389,7 +391,7 @@ class Outbox:
         """Whether what fills a batch is written at once. On a busy link, a message that fills several waits for others;
         if none come, the flusher sees to it.
         """
-        return size <= self.room or parts > 2 or queued >= self._pile
+        return size <= self.large or parts > 2 or queued >= self._pile
 
     def _write_or_rouse(self) -> None:
         if self._now() - self.last_sent > IDLE_SECONDS:

@@ -99,9 +99,7 @@ class Sender:
             self._memory = memory
             self._worth = worth
 
-    def take(
-        self, key: int, queue: list[bytes], queued: int, most: int = NEVER
-    ) -> tuple[list[list[Octets]], int, int]:
+    def take(self, key: int, queue: list[bytes], queued: int, most: int = NEVER) -> tuple[list[list[Octets]], int, int]:
         """The messages at the front of a queue as one batch, or the first alone as fragments; nothing is removed.
 
         Nothing at all if they are to wait for a place in shared memory.
