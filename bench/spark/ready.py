@@ -25,9 +25,10 @@ class ReadySource(DataSource):
         return "ready"
 
     def schema(self) -> str:
-        from elea.spark.schema import COLUMNS
+        from elea.spark.options import ReadOptions
+        from elea.spark.schema import ddl_of
 
-        return ", ".join(f"`{name}` {kind}" for name, kind in COLUMNS.items())
+        return ddl_of(ReadOptions.parse({"path": "**"}))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         return _Reader(schema, int(self.options["rows"]))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -279,6 +281,33 @@ def test_logs_of_several_brokers_are_read_together(tmp_path: Path) -> None:
         with pytest.raises(StoreError, match=r"two logs called home.*names of their own"):
             Logs(options(one, two, again))
         close_all()
+
+
+PLANNING = """
+import gc, sys
+from importlib.machinery import ModuleSpec
+from pyspark.sql.types import StructType
+from elea.spark.source import ZenohDataSource
+sys.modules["__main__"].__spec__ = ModuleSpec("pyspark.daemon", None)
+source = ZenohDataSource({"path": "**", "connect": sys.argv[1]})
+reader = source.reader(StructType()) if sys.argv[2] == "partitions" else source
+before = gc.get_freeze_count()
+getattr(reader, sys.argv[2])()
+print(before, gc.get_freeze_count() > 1000)
+"""
+
+
+@pytest.mark.parametrize("step", ["schema", "partitions"])
+def test_processes_that_plan_do_not_look_through_their_modules_after_every_plan(
+    place: StoringBroker, writer: elea.Session, step: str
+) -> None:
+    writer.put_batch([("planned/x", "1")], timeout=60)
+
+    done = subprocess.run(
+        [sys.executable, "-c", PLANNING, place.locator, step], capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout.split() == ["0", "True"]
 
 
 def test_a_router_without_a_store_is_told_apart(spark: Any) -> None:

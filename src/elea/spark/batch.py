@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from elea.model.errors import ConfigError
+from elea.spark.connecting import settle
 from elea.spark.fetching import LogPartition, fetch, sliced
 from elea.spark.logs import Logs
 from elea.spark.offsets import EARLIEST, LATEST, Head, Offset, Place, parse_text
@@ -89,6 +90,7 @@ class ZenohBatchReader(DataSourceReader):
             return [QueryPartition(selector) for selector in selectors_of(options)]
         logs = Logs(options)
         pieces = ranges_of(*self._bounds(logs), options)
+        settle()
         return [LogPartition(piece, logs.kept[piece.log].key_expr, logs.kept[piece.log].keys) for piece in pieces]
 
     def _bounds(self, logs: Logs) -> tuple[Offset, Offset]:

@@ -59,10 +59,10 @@ def session_of(access: Access) -> Session:
 
 @cache
 def settle() -> None:
-    """Call it when a task has all modules and its session; the second time nothing happens.
+    """Call it when a process of Spark has all modules and its session; the second time nothing happens.
 
-    Spark's workers collect garbage after every task. All that they will have as long as they live is not looked through
-    again, which would take a tenth of a second each time.
+    Workers collect garbage after every task, and those that plan after every plan. All that they will have as long as
+    they live is not looked through again, which would take up to a tenth of a second each time.
     """
     spec = getattr(sys.modules.get("__main__"), "__spec__", None)
     if spec is not None and spec.name == "pyspark.daemon":

@@ -25,7 +25,7 @@ __all__ = ["Rows"]
 _KINDS: Final = ("PUT", "DELETE")
 
 _HALF, _FRACTION = np.uint64(32), np.uint64(0xFFFFFFFF)
-_NANOS, _MICROS, _THOUSAND = np.uint64(1_000_000_000), np.uint64(1_000_000), np.uint64(1000)
+_MICROS, _UP = np.uint64(1_000_000), np.uint64(0xFFFFFFFF // 1000)
 
 
 class Rows:
@@ -65,11 +65,13 @@ def _same(name: str) -> Callable[[pa.RecordBatch], pa.Array]:
     return lambda batch: batch.column(name)
 
 
-def _only(column: pa.Array) -> Any:
-    """The value of all rows; None if they differ, or there is no row."""
-    ends = pc.min_max(column)
-    low = ends["min"].as_py()
-    return low if low == ends["max"].as_py() else None
+def _only(column: pa.Array) -> int | None:
+    """The number of all rows of a column that is never null; None if they differ, or there is no row."""
+    numbers = column.to_numpy()
+    if not len(numbers):
+        return None
+    low = numbers.min()  # three times as quick as Arrow's
+    return int(low) if low == numbers.max() else None
 
 
 def _repeated(text: str, rows: int) -> pa.Array:
@@ -134,17 +136,18 @@ def _is_text(column: pa.Array) -> bool:
 def _microseconds(batch: pa.RecordBatch) -> pa.Array:
     """The time of an NTP64 number, cut to microseconds; null where a sample has no timestamp."""
     stamps = batch.column("ntp64").to_numpy()
-    # Nanoseconds first, rounded up, as everywhere else (`ns_from_ntp64`): they are exact for times made of nanoseconds.
+    # Nanoseconds rounded up are cut, as everywhere else (`ns_from_ntp64`): they are exact for times made of
+    # nanoseconds. (f * 10^9 + 2^32 - 1) // 2^32 // 1000 is the same as what follows, which has no division.
     micros = stamps & _FRACTION
-    micros *= _NANOS
-    micros += _FRACTION
+    micros *= _MICROS
+    micros += _UP
     micros >>= _HALF
-    micros //= _THOUSAND
     micros += (stamps >> _HALF) * _MICROS
-    column = pa.array(micros.view(np.int64)).cast(pa.timestamp("us", "UTC"))
-    lengths = pc.binary_length(batch.column("stamp_id"))
-    if pc.min(lengths).as_py() == 0:
-        column = pc.if_else(pc.greater(lengths, 0), column, pa.scalar(None, column.type))
+    column = pa.Array.from_buffers(pa.timestamp("us", "UTC"), len(micros), [None, pa.py_buffer(micros)])
+    ids = batch.column("stamp_id")
+    ends = np.frombuffer(ids.buffers()[1], np.int32)[ids.offset : ids.offset + len(ids) + 1]
+    if (ends[1:] == ends[:-1]).any():
+        column = pc.if_else(pc.greater(pc.binary_length(ids), 0), column, pa.scalar(None, column.type))
     return column
 
 
@@ -184,7 +187,9 @@ def _arrival(batch: pa.RecordBatch) -> pa.Array:
 
 def _number(name: str) -> Callable[[pa.RecordBatch], Any]:
     def column(batch: pa.RecordBatch) -> pa.Array:
-        return batch.column(name).cast(pa.int64(), safe=False)  # above 2^63 they come out negative, and distinct
+        numbers = batch.column(name)
+        # Above 2^63 they come out negative, and distinct; as they are in memory, they need not be copied.
+        return numbers.view(pa.int64()) if numbers.type == pa.uint64() else numbers.cast(pa.int64())
 
     return column
 

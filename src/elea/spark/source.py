@@ -31,12 +31,15 @@ class ZenohDataSource(DataSource):
         return "zenoh"
 
     def schema(self) -> str:
+        from elea.spark.connecting import settle
         from elea.spark.deltafiles import RESULT
         from elea.spark.options import ReadOptions
         from elea.spark.schema import ddl_of
 
         options = ReadOptions.parse(self.options)
-        return ddl_of(options) if options.landing is None else RESULT
+        found = ddl_of(options) if options.landing is None else RESULT
+        settle()
+        return found
 
     def reader(self, schema: StructType) -> DataSourceReader:
         from elea.spark.batch import ZenohBatchReader, ZenohPushdownReader

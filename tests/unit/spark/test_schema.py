@@ -24,10 +24,10 @@ from elea.model.encoding import CUSTOM_ENCODING, Encoding
 from elea.model.errors import ConfigError
 from elea.model.node_id import NodeId
 from elea.model.qos import Qos
-from elea.model.timestamp import Timestamp, ntp64_from_ns
+from elea.model.timestamp import Timestamp, ns_from_ntp64, ntp64_from_ns
 from elea.spark.options import ReadOptions
 from elea.spark.rows import Rows
-from elea.spark.schema import COLUMNS, METADATA, checked, ddl_of
+from elea.spark.schema import COLUMNS, METADATA, NEVER_NULL, checked, ddl_of
 from elea.store.columns import SCHEMA
 
 TYPES: dict[str, Any] = {
@@ -110,6 +110,21 @@ def test_rows_are_what_the_samples_are_in_any_choice_of_columns(rows: list[dict[
 
     assert made.schema == maker.schema
     assert made.to_pylist() == [{name: expected(row, "fleet")[name] for name in chosen} for row in rows]
+    assert maker.rows_of(batch.slice(1), "fleet").to_pylist() == made.to_pylist()[1:]
+    assert not any(made.column(name).null_count for name in names & NEVER_NULL)
+
+
+@given(st.integers(0, 999_999), st.integers(-8, 8), st.integers(0, (1 << 32) - 1))
+def test_times_are_cut_where_nanoseconds_rounded_up_are(micros: int, beside: int, seconds: int) -> None:
+    """Around the fraction of a second where one microsecond ends and the next begins."""
+    fraction = min(max(((micros * 1000 << 32) // 1_000_000_000) + beside, 0), (1 << 32) - 1)
+    stamp = seconds << 32 | fraction
+    row = {"position": 0, "key": "k", "payload": b"", "ntp64": stamp, "stamp_id": b"\1", "arrival": 0, "kind": 0,
+           "encoding": 0, "once": False, "qos": 5}  # fmt: skip
+
+    made = Rows(struct("timestamp"), None).rows_of(pa.RecordBatch.from_pylist([row], SCHEMA))
+
+    assert made.column("timestamp").cast(pa.int64()).to_pylist() == [ns_from_ntp64(stamp) // 1000]
 
 
 def test_many_distinct_schemas_of_encodings_are_joined_by_column() -> None:
@@ -133,8 +148,9 @@ def test_rows_of_no_log_have_no_offset() -> None:
 
 
 def test_the_schema_has_what_the_options_ask_for() -> None:
-    assert ddl_of(OPTIONS).startswith("`key` string, `payload` binary, `encoding` string, `timestamp` timestamp")
+    assert ddl_of(OPTIONS).startswith("`key` string NOT NULL, `payload` binary, `encoding` string NOT NULL, `t")
     assert "offset" not in ddl_of(OPTIONS)
+    assert "`ingest_time` timestamp NOT NULL" in ddl_of(ReadOptions.parse({"path": "a", "includeMetadata": "true"}))
     assert "`offset` bigint" in ddl_of(ReadOptions.parse({"path": "a", "includeMetadata": "true"}))
     assert (
         ddl_of(ReadOptions.parse({"path": "a", "payloadFormat": "json", "payloadSchema": "speed double"}))
