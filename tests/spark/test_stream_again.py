@@ -122,30 +122,3 @@ def test_a_first_batch_that_is_read_again_is_held_against_retention(
     assert other != start
     assert sorted(int(one) for batch in batches for one in batch.column("payload").to_pylist()) == [*range(10, 15)]
     assert (while_read, done) == ([10], [15])
-
-
-def test_counts_kept_when_keys_could_be_null_go_on(
-    spark: Any, broker: StoringBroker, session: elea.Session, tmp_path: Path
-) -> None:
-    """The source says that keys are never null; a checkpoint may be from a query that did not know."""
-    found: dict[str, int] = {}
-
-    def run(schema: str | None) -> bool:
-        reader = spark.readStream.format("zenoh").option("connect", broker.locator).option("sourceId", "counts")
-        reader = reader.option("startingOffsets", "earliest")
-        rows = (reader if schema is None else reader.schema(schema)).load("fleet/**")
-        counts = rows.groupBy("key", "kind").count().writeStream.outputMode("update")
-        counts = counts.foreachBatch(lambda frame, number: found.update({row[0]: row[2] for row in frame.collect()}))
-        query = counts.option("checkpointLocation", str(tmp_path / "counts")).trigger(availableNow=True).start()
-        query.awaitTermination()
-        nullable: bool = rows.schema["key"].nullable
-        return nullable
-
-    put(session, "fleet/x", range(5))
-    was_nullable = run("key string, kind string")
-    put(session, "fleet/x", range(5, 8))
-
-    is_nullable = run(None)
-
-    assert (was_nullable, is_nullable) == (True, False)
-    assert found == {"fleet/x": 8}

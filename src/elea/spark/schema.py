@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from elea.spark.options import ReadOptions
 
-__all__ = ["COLUMNS", "CORRUPT", "METADATA", "NEVER_NULL", "VALUE", "checked", "ddl_of", "landed", "nullable"]
+__all__ = ["COLUMNS", "CORRUPT", "METADATA", "VALUE", "checked", "ddl_of", "landed", "nullable"]
 
 COLUMNS: Final = {
     "key": "string",
@@ -39,9 +39,6 @@ METADATA: Final = {
 }
 """What it has besides with `includeMetadata`, or if a schema names it."""
 
-NEVER_NULL: Final = frozenset({"key", "encoding", "kind", "priority", "congestion", "express", "ingest_time"})
-"""What every sample has, from a log, a spool or a get. Spark is told, and need not look: a twentieth of a row."""
-
 VALUE: Final = "value"
 CORRUPT: Final = "_corrupt"
 _ALL: Final = {**COLUMNS, **METADATA}
@@ -50,7 +47,7 @@ _ALL: Final = {**COLUMNS, **METADATA}
 def ddl_of(options: ReadOptions) -> str:
     """The schema in Spark's language."""
     wanted = _ALL if options.include_metadata else COLUMNS
-    parts = [f"`{name}` {kind}{' NOT NULL' if name in NEVER_NULL else ''}" for name, kind in wanted.items()]
+    parts = [f"`{name}` {kind}" for name, kind in wanted.items()]
     if options.payload_format != "raw":
         from elea.spark.payload import value_type
 

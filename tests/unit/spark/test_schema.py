@@ -27,7 +27,7 @@ from elea.model.qos import Qos
 from elea.model.timestamp import Timestamp, ns_from_ntp64, ntp64_from_ns
 from elea.spark.options import ReadOptions
 from elea.spark.rows import Rows
-from elea.spark.schema import COLUMNS, METADATA, NEVER_NULL, checked, ddl_of
+from elea.spark.schema import COLUMNS, METADATA, checked, ddl_of
 from elea.store.columns import SCHEMA
 
 TYPES: dict[str, Any] = {
@@ -111,7 +111,6 @@ def test_rows_are_what_the_samples_are_in_any_choice_of_columns(rows: list[dict[
     assert made.schema == maker.schema
     assert made.to_pylist() == [{name: expected(row, "fleet")[name] for name in chosen} for row in rows]
     assert maker.rows_of(batch.slice(1), "fleet").to_pylist() == made.to_pylist()[1:]
-    assert not any(made.column(name).null_count for name in names & NEVER_NULL)
 
 
 @given(st.integers(0, 999_999), st.integers(-8, 8), st.integers(0, (1 << 32) - 1))
@@ -148,9 +147,8 @@ def test_rows_of_no_log_have_no_offset() -> None:
 
 
 def test_the_schema_has_what_the_options_ask_for() -> None:
-    assert ddl_of(OPTIONS).startswith("`key` string NOT NULL, `payload` binary, `encoding` string NOT NULL, `t")
+    assert ddl_of(OPTIONS).startswith("`key` string, `payload` binary, `encoding` string, `timestamp` timestamp")
     assert "offset" not in ddl_of(OPTIONS)
-    assert "`ingest_time` timestamp NOT NULL" in ddl_of(ReadOptions.parse({"path": "a", "includeMetadata": "true"}))
     assert "`offset` bigint" in ddl_of(ReadOptions.parse({"path": "a", "includeMetadata": "true"}))
     assert (
         ddl_of(ReadOptions.parse({"path": "a", "payloadFormat": "json", "payloadSchema": "speed double"}))
