@@ -45,6 +45,7 @@ WAY_OF_A_SAMPLE = [
     "broker/zenoh1.py",
     "io/link.py",
     "io/lookout.py",
+    "io/nearness.py",
     "io/reading.py",
     "io/sending.py",
     "io/vigil.py",

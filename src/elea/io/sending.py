@@ -120,6 +120,8 @@ class Outbox:
         self.link = link
         self.room = room
         self.batches = 0
+        self.writer = 0
+        """The thread that wrote last, by its number in the system."""
         self.octets = 0
         self.messages = 0
         self.waited = 0
@@ -503,6 +505,7 @@ class Outbox:
                         return
                     batches = self._take_more(lane) if self.link.streamed else self._take(lane)
                 self.batches += len(batches)
+                self.writer = threading.get_native_id()
                 if not self._write(batches, wait):
                     return
                 if self._waiters and (lane is None or lane.queued <= self._half):
