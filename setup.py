@@ -46,6 +46,7 @@ WAY_OF_A_SAMPLE = [
     "io/link.py",
     "io/lookout.py",
     "io/memory.py",
+    "io/nearness.py",
     "io/reading.py",
     "io/sending.py",
     "io/vigil.py",

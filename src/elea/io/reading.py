@@ -8,6 +8,7 @@ from typing import Final, cast
 
 from elea.io.errors import BatchTooLarge, LinkClosed
 from elea.io.link import RECEIVE_BUFFER, DatagramLink, SocketLink, StreamLink
+from elea.io.nearness import Nearness
 from elea.io.sending import Outbox
 from elea.io.timers import monotonic, thread_time
 from elea.io.vigil import EARNED, Vigil
@@ -44,6 +45,7 @@ class BatchReader:
         self.vigil: Vigil | None = None
         """Says which waits are awake; without one, none is."""
         self._outbox: Outbox | None = None
+        self.nearness = Nearness()
 
     def next(self) -> bytes | memoryview | None:
         """The next batch, waiting for it; None when the other side is done or the link was closed here.
@@ -86,12 +88,17 @@ class BatchReader:
         self._outbox = outbox
 
     def fill(self) -> bool:
-        """Receive once, which on a link with octets to read takes no time; False and errors as for `next`."""
+        """Receive once, which on a link with octets to read takes no time; False and errors as for `next`.
+
+        For the link's own thread, which may be moved to another core.
+        """
         vigil, outbox = self.vigil, self._outbox
         if vigil is None or outbox is None:
             return self._receive()
         now = monotonic()
         if vigil.begin(outbox.batches, now):
+            if self.nearness.is_due(now):
+                self.nearness.seek(outbox.writer, now)
             came = self._receive_awake(vigil, now)
             if came >= 0:
                 return came > 0

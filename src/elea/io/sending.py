@@ -126,6 +126,8 @@ class Outbox:
         self.large = room
         """Larger messages fill no batch with others: they do not fit, or are not in it at all."""
         self.batches = 0
+        self.writer = 0
+        """The thread that wrote last, by its number in the system."""
         self.octets = 0
         self.messages = 0
         self.waited = 0
@@ -514,6 +516,7 @@ class Outbox:
                         sleep(_MOMENT_SECONDS)
                         continue
                 self.batches += len(batches)
+                self.writer = threading.get_native_id()
                 if not self._write(batches, wait):
                     return
                 if self._waiters and (lane is None or lane.queued <= self._half):

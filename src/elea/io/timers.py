@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import os
+import resource
 import threading
 import time
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from typing import Final
 
 from elea.model.logger import logger
 
-__all__ = ["Keeper", "Timer", "give_way", "monotonic", "sleep", "thread_time", "wall_ns"]
+__all__ = ["Keeper", "Timer", "give_way", "handed_over", "monotonic", "sleep", "thread_time", "wall_ns"]
 
 monotonic: Final = time.monotonic
 sleep: Final = time.sleep
@@ -24,6 +25,8 @@ thread_time: Final = time.thread_time
 give_way: Final = getattr(os, "sched_yield", lambda: None)
 """Let whoever else wants this core have it."""
 
+_THREAD: Final = getattr(resource, "RUSAGE_THREAD", None)
+
 wall_ns: Final = time.time_ns
 """Nanoseconds since 1970: for timestamps."""
 
@@ -34,6 +37,11 @@ _SWEEP: Final = 1_024
 
 
 def _nothing() -> None: ...
+
+
+def handed_over() -> int:
+    """How often others got the core of the calling thread although it had more to do; 0 where nobody tells."""
+    return 0 if _THREAD is None else resource.getrusage(_THREAD).ru_nivcsw
 
 
 class Timer:

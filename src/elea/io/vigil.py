@@ -7,8 +7,10 @@ answer comes soon, looking for it again and again is no more work than that, and
 - There is talk: this end has sent something since its last wait began. Who only receives never waits awake.
 - The wait before was short. Idle sessions, keep-alives and slow answers never wait awake.
 - It pays. A hit earns what a wake-up costs, less the CPU it took; a wait in vain, or one in which others had the core,
-  costs what it took. Who has spent all *rests*: so long that the loss is a small share of the time, and longer each
-  time that nothing comes of trying again.
+  costs what it took. Who has spent all *rests*: at first shortly, as the others wait longer meanwhile and would soon
+  rest, too; and longer each time that nothing comes of trying again.
+- It is in nobody's way. Who passes things on between others who wait awake themselves, on the same core, pays for the
+  time in which they had it: with fewer cores than such waits, it is better that the ends of the talk are awake.
 - The machine has a core to spare. Programs that compute keep ours for milliseconds once they have it. Such a *crowd*
   means a long rest, and a longer one if it is still there the next time.
 
@@ -19,7 +21,21 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["CROWD", "EARNED", "LEAST_CROWDED", "LIMIT", "LONGEST", "MOST_CROWDED", "NEAR", "PURSE", "REST", "Vigil"]
+__all__ = [
+    "COURTESY",
+    "CROWD",
+    "EARNED",
+    "EARNED_BETWEEN",
+    "LEAST_CROWDED",
+    "LIMIT",
+    "LONGEST",
+    "MOST_CROWDED",
+    "NEAR",
+    "PURSE",
+    "REMEMBERED",
+    "REST",
+    "Vigil",
+]
 
 LIMIT: Final = 250e-6
 """Seconds a wait is awake at most. What is waited for takes a few wake-ups itself as long as nobody else is awake; once
@@ -29,14 +45,23 @@ NEAR: Final = 600e-6
 """Seconds above which a wait is too long for the next to be tried awake: a way through a broker and back takes 200 to
 400 µs where everybody sleeps."""
 
-EARNED: Final = 100e-6
-"""CPU seconds earned by a hit: a wake-up, at this end and in the kernel."""
+EARNED: Final = 150e-6
+"""CPU seconds earned by a hit at an end of a talk: a wake-up here, and what the waits of all others are shorter by. A
+wait takes 60 to 110 µs; if that did not pay, all would rest as soon as one does, since their waits are longer then."""
+
+EARNED_BETWEEN: Final = 100e-6
+"""The same for one who passes things on: a wake-up, and no more."""
+
+COURTESY: Final = 4.0
+"""How many times the seconds are charged to one who passes things on in which others had the core who wait awake, too:
+who shares the core has it half of the time, of 40 µs."""
 
 PURSE: Final = 1e-3
 """What can be saved up: one mishap, a collection of garbage say, is no reason to stop; the second one is."""
 
-REST: Final = 64
-"""How many times as long as the loss a rest is, at first: so no more than about 1/64 of the time is lost by trying."""
+REST: Final = 8
+"""How many times as long as the loss a rest is, at first; they double up to 512 times that, where trying does not pay,
+so that far less than 1/1000 of the time is lost by it."""
 
 LONGEST: Final = 4.0
 """Seconds of the longest rest."""
@@ -44,12 +69,16 @@ LONGEST: Final = 4.0
 CROWD: Final = 2e-3
 """Seconds of a wait in which others had the core, from which on there is a crowd: others who wait awake are briefer."""
 
-LEAST_CROWDED: Final = 0.25
-"""Seconds of the first rest for a crowd; they double while it is there, until nobody has taken the core for as long."""
+LEAST_CROWDED: Final = 0.004
+"""Seconds of the first rest for a crowd: most are over by then. They double while it is there, until nobody has taken
+the core for as long, nor for `REMEMBERED`."""
+
+REMEMBERED: Final = 0.25
+"""Seconds for which a crowd is remembered at least."""
 
 MOST_CROWDED: Final = 16.0
 
-_SLOWEST: Final = REST << 6
+_SLOWEST: Final = REST << 9
 _SLACK: Final = 50e-6  # seconds beyond its limit that a wait may take although nobody else had the core
 
 
@@ -57,11 +86,13 @@ class Vigil:
     """The waits of one link: for each `begin`; then `came` or `missed` if it is awake; `ended` for one asleep."""
 
     __slots__ = (
-        "_begun", "_crowded", "_factor", "_last", "_purse", "_rests_until", "_sent", "hits", "limit", "misses", "rests",
+        "_begun", "_crowded", "_earned", "_factor", "_last", "_purse", "_rests_until", "_sent", "hits", "limit",
+        "misses", "rests",
     )  # fmt: skip
 
-    def __init__(self, limit: float = LIMIT) -> None:
+    def __init__(self, limit: float = LIMIT, earned: float = EARNED) -> None:
         self.limit = limit
+        self._earned = earned
         self.hits = 0
         self.misses = 0
         """Waits that were awake in vain, or in which others had the core."""
@@ -94,14 +125,18 @@ class Vigil:
         """Something has come to one who slept."""
         self._last = now - self._begun
 
-    def came(self, now: float, used: float) -> None:
-        """Something has come to one who was awake, and used so many seconds of CPU."""
+    def came(self, now: float, used: float, in_the_way: bool = False) -> None:
+        """Something has come to one who was awake, and used so many seconds of CPU; the rest of them others had the
+        core, and if it was `in_the_way` that was no accident.
+        """
         self._last = spent = now - self._begun
         if spent > self.limit + _SLACK:
             self._lose(spent, used, now)
             return
         self.hits += 1
-        self._purse += EARNED - used
+        self._purse += self._earned - used
+        if in_the_way and spent > used:
+            self._purse -= COURTESY * (spent - used)
         if self._purse >= PURSE:
             self._purse = PURSE
             self._factor = REST
@@ -124,7 +159,7 @@ class Vigil:
 
     def _avoid_crowd(self, now: float) -> None:
         self.rests += 1
-        again = now - self._rests_until < self._crowded
+        again = self._crowded > 0.0 and now - self._rests_until < max(self._crowded, REMEMBERED)
         self._crowded = min(2 * self._crowded, MOST_CROWDED) if again else LEAST_CROWDED
         self._rests_until = now + self._crowded
         self._purse = self.limit
