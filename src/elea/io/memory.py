@@ -187,6 +187,7 @@ class SharedOut:
         self._pool = pool
         self._announce = announce
         self._tried = False
+        self._closed = False
         self._size = 0
         self._map: mmap | None = None
         self._words: memoryview | None = None
@@ -232,9 +233,9 @@ class SharedOut:
 
     def close(self) -> None:
         """Give the memory back; the other node keeps what it has not read yet."""
+        self._tried = self._closed = True
         if self._map is not None:
             self._pool.give_back(self._size)
-        self._tried = True
         self._map = self._words = None  # a thread that is just using them holds them until it is done
 
     def _refuse(self, freed: int) -> int:
@@ -276,7 +277,10 @@ class SharedOut:
         self._size = size
         self._map = memory
         self._words = memoryview(memory)[:16].cast("Q")
-        self._announce(token)
+        if self._closed:  # meanwhile, by another thread
+            self.close()
+        else:
+            self._announce(token)
 
 
 class SharedIn:

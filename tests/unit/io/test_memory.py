@@ -125,6 +125,23 @@ def test_the_link_is_used_until_the_other_node_has_the_memory() -> None:
     door.close()
 
 
+def test_memory_that_is_offered_while_the_link_ends_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    door, tokens, pool = Door(NODE), list[bytes](), Pool(POOL)
+    out = SharedOut(NODE, pool, tokens.append)
+    send = socket.send_fds
+
+    def late(*arguments: object) -> int:
+        out.close()  # by another thread
+        return send(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(socket, "send_fds", late)
+
+    assert out.room(20_000) == 0
+    assert not tokens
+    assert pool.take() == SMALLEST
+    door.close()
+
+
 def test_nobody_is_offered_memory_whose_door_is_not_found() -> None:
     tokens: list[bytes] = []
     pool = Pool(POOL)
