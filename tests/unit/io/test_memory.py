@@ -91,6 +91,13 @@ def test_an_empty_memory_is_used_from_its_beginning(ends: Ends) -> None:
     assert [position % SMALLEST for position, _ in places] == [0, 0, 0]
 
 
+def test_an_empty_memory_has_room_for_all_of_a_lap(ends: Ends) -> None:
+    ends.into.fetch(*ends.lay(bytes(300_000)))
+
+    for _ in range(3):
+        ends.lay(bytes(SMALLEST // 3))
+
+
 def test_a_payload_takes_no_more_than_half(ends: Ends) -> None:
     assert ends.out.room(10 * SMALLEST) == SMALLEST // 2
 
