@@ -278,8 +278,9 @@ class Connection:
         self.reader.settle = receiver.settle
         if settings.wait_awake and has_lookout(self.link):
             self.reader.keep_vigil(self.vigil, outbox)
-        if self.links.door is not None and shares_machine(self.link):
-            receiver.on_memory = self.links.door.take
+        door = self.links.door_for(self.link)
+        if door is not None:
+            receiver.on_memory = door.take
             self._share(agreement.peer_id, sender, outbox)
         if agreement.lowlatency:
             self.reader.prefix = 4
@@ -405,7 +406,8 @@ class Links:
         if node.role is Role.ROUTER:  # it holds what it passes on
             keep_heap()
         self.pool = Pool(settings.shared_memory)
-        self.door = self._open_door() if settings.shared_memory else None
+        self._door: Door | None = None
+        self._has_door = settings.shared_memory > 0 and has_memory()
 
     def offer_for(self, link: AnyLink) -> Offer:
         """What this node wants of a session over `link`."""
@@ -466,18 +468,21 @@ class Links:
         leave(connections)
         for connection in connections:
             connection.close()
-        if self.door is not None:
-            self.door.close()
+        if self._door is not None:
+            self._door.close()
 
-    def _open_door(self) -> Door | None:
-        """Where other nodes of this machine bring memory; None where that cannot be."""
-        if not has_memory():
+    def door_for(self, link: AnyLink) -> Door | None:
+        """Where other nodes of this machine bring memory, if both ends of a link may be on it; else None."""
+        if not self._has_door or not shares_machine(link):
             return None
-        try:
-            return Door(self.node.node_id)
-        except OSError as problem:
-            _log.info("no shared memory: problem=%s", problem)
-            return None
+        with self._lock:
+            if self._door is None and self._has_door and not self._closed:
+                try:
+                    self._door = Door(self.node.node_id)
+                except OSError as problem:
+                    self._has_door = False
+                    _log.info("no shared memory: problem=%s", problem)
+            return self._door
 
     # -- what connections say -----------------------------------------------------------------------------------------
 
