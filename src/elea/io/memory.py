@@ -2,8 +2,9 @@
 
 A link over the loopback interface or a unix socket costs the kernel two copies as well, and much besides: 15 µs for
 64 KiB, where this takes 2 at each end. The memory is a file without a name, handed over through an abstract unix
-socket that every node has, its door: whoever reaches the door of the node at the other end of its link runs on the same
-machine, has the same program, and is asked for the same user. Nothing is left behind when a process is killed.
+socket that a node has once it has a link to its own machine, its door: whoever reaches the door of the node at the
+other end of its link runs on the same machine, has the same program, and is asked for the same user. Nothing is left
+behind when a process is killed.
 
 Each direction of a link has a memory of its own, with one writer and one reader: a ring, in which places are given and
 freed in the order of the link. Its first page holds what the reader says: that it is there, and up to where it has
