@@ -163,14 +163,19 @@ def test_tokens_are_in_the_namespace(pair: Pair) -> None:
         pair.plain.liveliness().declare_token("fleet/8/alive/c"),
     ]
     came = {name: sorted(str(s.key_expr) for s in heard[name].take(count, TIMEOUT)) for name, count in COUNTS.items()}
-    present = {str(reply.ok.key_expr) for reply in pair.inside.liveliness().get("**", timeout=TIMEOUT) if reply.ok}
+    # A get through the router also says that it has told each session of its own tokens, as it does (readings.md):
+    # one undeclared before would seem to come and go twice.
+    present = {
+        name: {str(reply.ok.key_expr) for reply in session.liveliness().get("**", timeout=TIMEOUT) if reply.ok}
+        for name, session in (("inside", pair.inside), ("plain", pair.plain))
+    }
     for token in tokens:
         token.undeclare()
     went = {name: sorted(str(s.key_expr) for s in heard[name].take(count, TIMEOUT)) for name, count in COUNTS.items()}
 
     wanted = {"inside": ["alive/a", "alive/b"], "plain": ["fleet/7/alive/a", "fleet/7/alive/b", "fleet/8/alive/c"]}
     assert came == went == wanted
-    assert present == {"alive/a", "alive/b"}
+    assert present == {name: set(keys) for name, keys in wanted.items()}
     assert len(watching) == 2
 
 
