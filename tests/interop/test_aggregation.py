@@ -54,7 +54,8 @@ def test_router_sees_the_expression_and_the_subscribers_get_their_samples(far: t
             eventually(lambda: declared("publishers") == [f"{before}else", f"{before}out/*"], "interests")
             for key in ("agg/c", "agg/a", "agg/b/x"):
                 hub.put(before + key, "x")
-            eventually(lambda: got == ["agg/a", "agg/b/x"], "the samples")
+            # eclipse-zenoh has a thread for each subscriber, so there is no order between two of them.
+            eventually(lambda: sorted(got) == ["agg/a", "agg/b/x"], "the samples")
             one.undeclare()
             other.undeclare()
             eventually(lambda: declared("subscribers") == [f"{before}agg/**"], "what one still wants")

@@ -226,18 +226,24 @@ def in_order(net: Network) -> Any:
 
 @row("wild cards")
 def wild_cards(net: Network) -> Any:
-    patterns = ("wild/*", "wild/**", "wild/a$*", "wild/a/*/c", "**/c")
+    # With the last key of each: eclipse-zenoh has a thread for every subscriber, so only its own samples say how far
+    # one has come.
+    patterns = {
+        "wild/*": "wild/z",
+        "wild/**": "wild/z",
+        "wild/a$*": "wild/az",
+        "wild/a/*/c": "wild/a/z/c",
+        "**/c": "z/c",
+    }
     keys = ("wild/a", "wild/ab", "wild", "wild/a/b/c", "wild/a/c", "wild/b")
     seen: dict[str, list[str]] = {}
-    for pattern in patterns:
-        with net.b.subscriber(pattern) as got, net.b.subscriber("wildend/x") as end:
+    for pattern, last in patterns.items():
+        with net.b.subscriber(pattern) as got:
             net.settle()
-            for key in keys:
+            for key in (*keys, last):
                 net.a.session.put(key, "v")
-            net.a.session.put("wildend/x", "v")
-            end.one()
-            net.settle()
-            seen[pattern] = [str(sample.key_expr) for sample in got.drain()]
+            came = got.until(lambda sample: str(sample.key_expr) == last)  # noqa: B023 - called here
+            seen[pattern] = [str(sample.key_expr) for sample in came]
     return seen
 
 
