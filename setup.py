@@ -39,6 +39,7 @@ WAY_OF_A_SAMPLE = [
     "broker/guarding.py",
     "broker/intake.py",
     "broker/leading.py",
+    "broker/links.py",
     "broker/node.py",
     "broker/relay.py",
     "broker/routes.py",

@@ -31,7 +31,7 @@ from elea.model.limits import MAX_MESSAGE
 from elea.model.logger import logger
 from elea.model.node_id import NodeId
 from elea.model.qos import Role
-from elea.model.values import replaced, value_class
+from elea.model.values import mypyc_attr, replaced, value_class
 from elea.protocol.zenoh1.backoff import Backoff
 from elea.protocol.zenoh1.keeping import lease_ends, next_keep_alive
 from elea.protocol.zenoh1.opening import Acceptor, Initiator
@@ -74,6 +74,7 @@ class LinkSettings:
     backoff: Callable[[], Backoff] = Backoff
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Connection:
     """One link from its opening to its end: a handshake, then a session."""
 
@@ -100,7 +101,7 @@ class Connection:
         self._deliverer: threading.Thread | None = None
         self._handing_over = threading.Lock()
         self.busy_since = 0.0
-        self._thread = threading.Thread(target=self._run, name=f"elea-read-{link.remote}", daemon=True)
+        self._reading = threading.Thread(target=self._run, name=f"elea-read-{link.remote}", daemon=True)
 
     def start(self) -> None:
         """Begin the handshake and read."""
@@ -113,7 +114,7 @@ class Connection:
     # -- reading ------------------------------------------------------------------------------------------------------
 
     def _begin_reading(self) -> None:
-        self._thread.start()
+        self._reading.start()
 
     def _run(self) -> None:
         """Read and deliver, for as long as this thread is the one that reads."""
@@ -121,11 +122,11 @@ class Connection:
         me = threading.current_thread()
         node.readers.add(threading.get_ident())
         try:
-            while self._thread is me:
+            while self._reading is me:
                 guarded = guard.offered and self.reader.vigil is not None
                 batch = guard.next(self) if guarded else self.reader.next()
                 if batch is None:
-                    if self._thread is not me:
+                    if self._reading is not me:
                         return
                     self.end(SessionClosed(text="the other node closed the link"))
                     return
@@ -151,7 +152,7 @@ class Connection:
                     self.intake.reader = self.reader
                 if self._receiver is not None:
                     self._receiver.memory = None
-                if not lead.stepped_back and self._thread is me:
+                if not lead.stepped_back and self._reading is me:
                     lead.close()
             node.readers.discard(threading.get_ident())
             node.deliver_soon()  # what the end of this link meant to others
@@ -167,7 +168,7 @@ class Connection:
         Under the lock: one that is just taking over has looked at `busy_since` already, and two must never read.
         """
         with self._handing_over:
-            if self._thread is not threading.current_thread():
+            if self._reading is not threading.current_thread():
                 return False
             self.busy_since = 0.0
             return True
@@ -195,8 +196,8 @@ class Connection:
             # A courier brings what waits behind that handler; what the handler does from now on waits for nobody.
             if self._deliverer is not None and self._deliverer.ident is not None:
                 node.readers.discard(self._deliverer.ident)  # before the next thread starts, which soon delivers itself
-            self._thread = threading.Thread(target=self._run, name=f"elea-read-{self.link.remote}", daemon=True)
-        self._thread.start()
+            self._reading = threading.Thread(target=self._run, name=f"elea-read-{self.link.remote}", daemon=True)
+        self._reading.start()
         node.round.make_soon()
 
     def _batch(self, batch: bytes | memoryview) -> None:
@@ -349,13 +350,13 @@ class Connection:
 
     def is_read_by(self, thread: threading.Thread) -> bool:
         """Whether it is this thread that would notice if the other node left."""
-        return self._thread is thread
+        return self._reading is thread
 
     def close(self) -> None:
         """End the session; what still waits is lost, so `leave` first."""
         self.end(SessionClosed(text="closed by this node"))
-        if self._thread is not threading.current_thread() and self._thread.is_alive():
-            self._thread.join(1.0)
+        if self._reading is not threading.current_thread() and self._reading.is_alive():
+            self._reading.join(1.0)
 
     def end(self, error: EleaError) -> None:
         """However it came: the link is closed, the space is told, once."""
@@ -376,10 +377,9 @@ class Connection:
         self.ready.set()
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Links:
     """All links of a node; `elea.testing` serves them otherwise, without threads and chance."""
-
-    connection_type: type[Connection] = Connection
 
     def __init__(self, node: Node, settings: LinkSettings, *, chance: Random | None = None) -> None:
         self.node = node
@@ -409,6 +409,9 @@ class Links:
         self._door: Door | None = None
         self._has_door = settings.shared_memory > 0 and has_memory()
 
+    def _made(self, link: AnyLink, machine: Initiator | Acceptor) -> Connection:
+        return Connection(self, link, machine)
+
     def offer_for(self, link: AnyLink) -> Offer:
         """What this node wants of a session over `link`."""
         offer = self.settings.offer
@@ -422,7 +425,7 @@ class Links:
         """
         wait = self.settings.open_timeout if timeout is None else timeout
         link = tapped(connect(locator, timeout=wait, tls=self.settings.tls), accepted=False)
-        connection = self.connection_type(self, link, Initiator(self.offer_for(link), self.keeper.now(), wait))
+        connection = self._made(link, Initiator(self.offer_for(link), self.keeper.now(), wait))
         self._start(connection)
         if not connection.ready.wait(wait + 1.0):
             connection.end(OperationTimeout(f"no session with {locator} within {wait} s"))
@@ -500,7 +503,7 @@ class Links:
             accept=lambda node_id, role: self._admit(connection, node_id),
             timeout=self.settings.accept_timeout,
         )
-        connection = self.connection_type(self, link, acceptor)
+        connection = self._made(link, acceptor)
         try:
             self._start(connection)
         except (LinkError, ProtocolError) as error:

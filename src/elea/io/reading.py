@@ -10,7 +10,7 @@ from elea.io.errors import BatchTooLarge, LinkClosed
 from elea.io.link import RECEIVE_BUFFER, DatagramLink, SocketLink, StreamLink
 from elea.io.nearness import Nearness
 from elea.io.sending import Outbox
-from elea.io.timers import monotonic, thread_time
+from elea.io.timers import give_way, monotonic, thread_time
 from elea.io.vigil import EARNED, Vigil
 from elea.model.limits import MAX_BATCH
 
@@ -138,6 +138,8 @@ class BatchReader:
         if not awake.acquire(False):
             return -1
         try:
+            # First whoever waits for this core: the one who is to answer what was just sent, or who was just called.
+            give_way()
             before = thread_time()
             self._make_room()
             count = cast(SocketLink, self.link).receive_awake(self._view[self._end :], now + vigil.limit)

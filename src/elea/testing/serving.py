@@ -91,14 +91,15 @@ class VirtualConnection(Connection):
 class VirtualLinks(Links):
     """The links of a node, made over wires."""
 
-    connection_type = VirtualConnection
-
     def __init__(self, node: Node, settings: LinkSettings, timeline: Timeline, chance: Random) -> None:
         super().__init__(node, settings, chance=chance)
         self.timeline = timeline
         self.next_serial = count(1).__next__
         self.now = node.keeper.now
         self.soon = timeline.soon
+
+    def _made(self, link: AnyLink, machine: Initiator | Acceptor) -> VirtualConnection:
+        return VirtualConnection(self, link, machine)
 
     def accept(self, end: End) -> bool:
         """Take a link somebody makes to this node; False when the node is closed."""
@@ -110,7 +111,7 @@ class VirtualLinks(Links):
     def open(self, end: End) -> VirtualConnection:
         """Begin a session over a link of ours; nobody waits for it."""
         machine = Initiator(self.offer_for(end), self.keeper.now(), self.settings.open_timeout)
-        connection = VirtualConnection(self, end, machine)
+        connection = self._made(end, machine)
         self._start(connection)
         return connection
 

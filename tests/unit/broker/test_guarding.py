@@ -267,7 +267,7 @@ def test_a_router_closes_while_it_is_on_guard() -> None:
     with star(2) as (router, (near, far)):
         echo = Echo(near, far)
         guarded(router, echo)
-        readers = [connection._thread for connection in connections_of(router)]
+        readers = [connection._reading for connection in connections_of(router)]
 
         start = time.monotonic()
         router.close()
