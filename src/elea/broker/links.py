@@ -410,6 +410,7 @@ class Links:
         self._has_door = settings.shared_memory > 0 and has_memory()
 
     def _made(self, link: AnyLink, machine: Initiator | Acceptor) -> Connection:
+        # No attribute of the class: compiled, it would not be looked for in a class derived from this one.
         return Connection(self, link, machine)
 
     def offer_for(self, link: AnyLink) -> Offer:
