@@ -20,10 +20,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from elea.io.dial import AnyLink, connect
+from elea.io.dial import connect
+from elea.io.link import Link
 from elea.io.listening import listen
-from elea.io.reading import read_batches
-from elea.io.sending import Outbox
+from elea.io.loop import IN, OUT, Loop, Pollable
+from elea.io.reading import BatchReader
+from elea.io.sending import Frame, Outbox
 
 HEADER = bytes.fromhex("3d0140")
 ROOM = 65_000
@@ -59,6 +61,42 @@ class Framer:
         return [[head, *queue[:count]] if message > 4096 else [b"".join((head, *queue[:count]))]], count, size
 
 
+class Served(Pollable):
+    """A link that a loop reads and writes, as it does that of a session; `on_batch` gets what comes, if it is read."""
+
+    def __init__(
+        self, link: Link, loop: Loop, frame: Frame, *, room: int, on_batch: Callable[[bytes], None] | None = None
+    ) -> None:
+        super().__init__()
+        self.outbox = Outbox(link, frame, loop, room=room, on_blocked=self._on_blocked)
+        self.ended = threading.Event()
+        self._loop = loop
+        self._on_batch = on_batch
+        self._reader = BatchReader(link)
+        self._least = 0 if on_batch is None else IN
+        loop.add(self, link.fileno(), self._least)
+
+    def on_ready(self, mask: int) -> None:
+        if mask & OUT:
+            self.outbox.on_writable()
+        if mask & ~OUT and self._on_batch is not None:
+            self._read(self._on_batch)
+
+    def _read(self, on_batch: Callable[[bytes], None]) -> None:
+        reader, loop = self._reader, self._loop
+        came = reader.receive(loop.buffer, loop.view)
+        if not came:
+            self._loop.remove(self)
+            self.ended.set()
+        elif came > 0:
+            while (batch := reader.cut()) is not None:
+                on_batch(bytes(batch))
+            reader.keep()
+
+    def _on_blocked(self, blocked: bool) -> None:
+        self._loop.change(self, self._least | OUT if blocked else self._least)
+
+
 # -- far ends, each in a process of its own -----------------------------------------------------------------------
 
 
@@ -83,25 +121,27 @@ def source(port: int, batch: int, seconds: float) -> None:
 
 
 def echo(port: int, raw: int) -> None:
-    """Send every batch back: by plain sockets in one thread, or through an outbox from the reader's callback."""
+    """Send every batch back: by plain sockets in one thread, or through an outbox in a turn of a loop."""
     if raw:
         with socket.create_connection(("127.0.0.1", port)) as sock:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             while data := sock.recv(65_536):
                 sock.sendall(data)
         return
-    link = connect(f"tcp/127.0.0.1:{port}")
-    outbox = Outbox(link, alone, room=0)
-    read_batches(link, lambda batch: void(outbox.put(0, (b"", batch), len(batch), False)))
+    link, loop = connect(f"tcp/127.0.0.1:{port}"), Loop("echo")
+
+    def answer(batch: bytes) -> None:
+        served.outbox.put(0, (b"", batch), len(batch), False)
+
+    served = Served(link, loop, alone, room=0, on_batch=answer)
+    served.ended.wait()
+    loop.close()
 
 
 def alone(key: int, queue: list[bytes], queued: int, most: int) -> tuple[list[list[bytes]], int, int]:
     """A batch of one message, whose first part is empty."""
     data = queue[1]
     return [[len(data).to_bytes(2, "little") + data]], 2, len(data)
-
-
-def void(_: object) -> None: ...
 
 
 @contextmanager
@@ -156,8 +196,8 @@ def _raw(data: bytes, seconds: float, messages: int) -> tuple[float, float]:
 
 def putting(size: int, threads: int = 1) -> Callable[[float], tuple[float, float]]:
     def run(seconds: float) -> tuple[float, float]:
-        with linked_sink() as (link, sock):
-            outbox = Outbox(link, Framer(), room=ROOM)
+        with linked_sink() as (link, sock, loop):
+            outbox = Served(link, loop, Framer(), room=ROOM).outbox
             payload = bytes(size)
             counts = [0] * threads
             cpu, start = time.process_time(), time.perf_counter()
@@ -192,49 +232,44 @@ def putting(size: int, threads: int = 1) -> Callable[[float], tuple[float, float
 
 
 @contextmanager
-def linked_sink() -> Iterator[tuple[AnyLink, socket.socket]]:
-    """A link to a sink, and its socket to ask the sink for its count."""
-    links: list[AnyLink] = []
+def linked(role: str, *arguments: object) -> Iterator[tuple[Link, Loop]]:
+    """The accepted link of a far end that is running, and a loop for it."""
+    links: list[Link] = []
     arrived = threading.Event()
 
-    def accept(link: AnyLink) -> None:
+    def accept(link: Link) -> None:
         links.append(link)
         arrived.set()
 
-    listener = listen("tcp/127.0.0.1:0", on_link=accept)
+    loop = Loop("bench")
+    listener = listen("tcp/127.0.0.1:0", on_link=accept, loop=loop)
     port = listener.locators()[0].rpartition(":")[2]
-    process = subprocess.Popen([sys.executable, "-m", "bench.links", "--role", "sink", port])
+    words = [sys.executable, "-m", "bench.links", "--role", role, port, *map(str, arguments)]
+    process = subprocess.Popen(words)
     arrived.wait(10)
     try:
-        yield links[0], links[0]._socket  # type: ignore[union-attr]
+        yield links[0], loop
     finally:
         links[0].close()
         listener.close()
+        loop.close()
         process.wait(10)
+
+
+@contextmanager
+def linked_sink() -> Iterator[tuple[Link, socket.socket, Loop]]:
+    """A link to a sink, its socket to ask the sink for its count, and a loop."""
+    with linked("sink") as (link, loop):
+        yield link, link._socket, loop  # type: ignore[attr-defined]
 
 
 def reading(batch: int, *, octets: bool) -> Callable[[float], tuple[float, float]]:
     def run(seconds: float) -> tuple[float, float]:
-        links: list[AnyLink] = []
-        arrived = threading.Event()
-
-        def accept(link: AnyLink) -> None:
-            links.append(link)
-            arrived.set()
-
-        listener = listen("tcp/127.0.0.1:0", on_link=accept)
-        port = listener.locators()[0].rpartition(":")[2]
-        process = subprocess.Popen(
-            [sys.executable, "-m", "bench.links", "--role", "source", port, str(batch), str(seconds)]
-        )
-        arrived.wait(10)
-        got: list[int] = []
-        cpu, start = time.process_time(), time.perf_counter()
-        read_batches(links[0], lambda data: got.append(len(data)))
-        took, cpu = time.perf_counter() - start, time.process_time() - cpu
-        links[0].close()
-        listener.close()
-        process.wait(10)
+        with linked("source", batch, seconds) as (link, loop):
+            got: list[int] = []
+            cpu, start = time.process_time(), time.perf_counter()
+            Served(link, loop, alone, room=ROOM, on_batch=lambda data: got.append(len(data))).ended.wait()
+            took, cpu = time.perf_counter() - start, time.process_time() - cpu
         return (sum(got) if octets else len(got)) / took, cpu / len(got) * 1e6
 
     return run
@@ -253,34 +288,19 @@ def ping_raw(seconds: float) -> tuple[float, float]:
 
 
 def ping_links(seconds: float) -> tuple[float, float]:
-    """Reader thread, callback, waiting thread, outbox; the far end answers from its reader's callback."""
-    links: list[AnyLink] = []
-    arrived = threading.Event()
-
-    def accept(link: AnyLink) -> None:
-        links.append(link)
-        arrived.set()
-
-    listener = listen("tcp/127.0.0.1:0", on_link=accept)
-    port = listener.locators()[0].rpartition(":")[2]
-    process = subprocess.Popen([sys.executable, "-m", "bench.links", "--role", "echo", port, "0"])
-    arrived.wait(10)
-    outbox = Outbox(links[0], alone, room=ROOM)
-    answer = threading.Lock()
-    answer.acquire()
-    reader = threading.Thread(target=read_batches, args=(links[0], lambda _: answer.release()), daemon=True)
-    reader.start()
-    data = (b"", bytes(SMALL))
-    times: list[float] = []
-    end = time.perf_counter() + seconds
-    while (start := time.perf_counter()) < end:
-        outbox.put(10, data, SMALL, False)
+    """Outbox, loop, waiting thread; the far end answers in a turn of its loop."""
+    with linked("echo", 0) as (link, loop):
+        answer = threading.Lock()
         answer.acquire()
-        times.append(time.perf_counter() - start)
-    outbox.close()
-    listener.close()
-    reader.join(1)
-    process.wait(10)
+        outbox = Served(link, loop, alone, room=ROOM, on_batch=lambda _: answer.release()).outbox
+        data = (b"", bytes(SMALL))
+        times: list[float] = []
+        end = time.perf_counter() + seconds
+        while (start := time.perf_counter()) < end:
+            outbox.put(10, data, SMALL, False)
+            answer.acquire()
+            times.append(time.perf_counter() - start)
+        outbox.close()
     return percentiles(times)
 
 
@@ -294,10 +314,10 @@ CASES = [
     Case(f"raw sendall, ready batches of {SMALL} B messages", "put/s", raw_batches),
     *[Case(f"outbox put {size} B", "put/s", putting(size)) for size in SIZES],
     Case(f"outbox put {SMALL} B, 4 threads", "put/s", putting(SMALL, 4)),
-    Case("read_batches, 65000 B batches", "B/s", reading(65_000, octets=True)),
-    Case(f"read_batches, {SMALL} B batches", "batch/s", reading(SMALL, octets=False)),
+    Case("read in a loop, 65000 B batches", "B/s", reading(65_000, octets=True)),
+    Case(f"read in a loop, {SMALL} B batches", "batch/s", reading(SMALL, octets=False)),
     Case(f"round trip {SMALL} B, raw sockets, one thread", "µs", ping_raw),
-    Case(f"round trip {SMALL} B, links, reader thread", "µs", ping_links),
+    Case(f"round trip {SMALL} B, links, loop", "µs", ping_links),
 ]
 
 

@@ -27,6 +27,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--sizes", type=sizes, default=SIZES, help=f"payloads in octets ({SIZES})")
     parser.add_argument("--rounds", type=positive, default=5, help="how often everything is measured (5)")
     parser.add_argument("--seconds", type=float, default=0.8, help="of each measurement (0.8)")
+    parser.add_argument("--rate-seconds", type=float, default=5.0, help="of each measurement of the case `rate` (5)")
     parser.add_argument("--subscribers", type=positive, default=10_000, help="of the case `many` (10000)")
     parser.add_argument("--path", type=Path, help="directory with an installation of elea, e.g. a compiled one")
     parser.add_argument("--json", action="store_true", help="print one JSON object with the figures of all rounds")
@@ -57,7 +58,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="elea-bench-") as cache:
         variables = environment(wanted.path, Path(cache))
         about = About(variables, wanted.path)
-        options = Options(wanted.seconds, wanted.sizes, wanted.subscribers, variables)
+        options = Options(wanted.seconds, wanted.sizes, wanted.subscribers, variables, wanted.rate_seconds)
         table = Table(lib for lib in OTHERS if missing(lib))
         warm(options, table)
         measure(options, wanted.cases, wanted.rounds, table)

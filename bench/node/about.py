@@ -25,7 +25,7 @@ PACKAGES = ("elea", "eclipse-zenoh", "pyzmq", "redis", "hiredis")
 class About:
     """The lines above the table."""
 
-    def __init__(self, variables: dict[str, str], path: Path | None) -> None:
+    def __init__(self, variables: dict[str, str], path: Path | None, program: str = "bench.node") -> None:
         self.facts = said(End({"lib": "elea", "job": "about"}, variables, module="bench.node.about"), "versions")
         said(End({"lib": "none", "job": "nothing"}, variables), "rss")  # compiles what the next one measures
         self.facts |= said(End({"lib": "none", "job": "nothing"}, variables), "rss")
@@ -34,7 +34,7 @@ class About:
             raise SystemExit(f"elea is not installed in {path}; `make compiled` makes such a directory")
         self.facts["elea from"] = os.path.relpath(where.parent, ROOT)
         self.facts |= {
-            "command": shlex.join(["python", "-m", "bench.node", *sys.argv[1:]]),
+            "command": shlex.join(["python", "-m", program, *sys.argv[1:]]),
             "date": time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime()),
             "commit": output("git", "-C", str(ROOT), "describe", "--always", "--dirty"),
             "machine": f"{os.cpu_count()} × {processor()}, {platform.system()} {platform.release()}",

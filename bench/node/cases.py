@@ -17,6 +17,9 @@ SHARED = 3_072  # eclipse-zenoh's threshold for implicit shared memory
 STARTS = 3  # processes started a round to learn the time to the first sample
 DECLARING = 300.0  # seconds that ten thousand declarations may take at most
 SPREAD = 1_000  # keys of the case with many keys
+RATES = (1, 10, 100, 1_000)  # samples a second of the case `rate`
+WILDCARD = "wildcard key"  # of the subscriber; eclipse-zenoh is much faster with an exact one
+EXACT = "exact key"
 OTHERS = {"zmq": "pyzmq", "redis": "Redis"}
 
 
@@ -52,6 +55,7 @@ class Options:
     sizes: tuple[int, ...]
     subscribers: int
     environment: dict[str, str]
+    rate_seconds: float = 5.0
 
     def stage(self, lib: str) -> Stage:
         return Stage(lib, self.seconds, self.environment)
@@ -168,11 +172,19 @@ def callback(options: Options, lib: str) -> Iterator[Figure]:
     for way, size, more in payloads(options):
         found = flow(options, lib, "count", **more)
         goal = {SMALL: four, LARGE: Goal(at_least=0.8)}.get(size)
-        yield Figure(f"callback samples/s, {way}", found.far[0]["rate"], found.lost, goal)
-        yield Figure(f"CPU µs per callback, {way}", found.far[0]["cpu"] * 1e6)
-    for name, more in (("payload and key read", {"read": True}), ("indirect=False", {"indirect": False})):
+        yield Figure(f"callback samples/s, {WILDCARD}, {way}", found.far[0]["rate"], found.lost, goal)
+        yield Figure(f"CPU µs per callback, {WILDCARD}, {way}", found.far[0]["cpu"] * 1e6)
+    others: tuple[tuple[str, str, dict[str, Any]], ...] = (
+        (EXACT, "", {"exact": True}),
+        (WILDCARD, ", payload and key read", {"read": True}),
+        (EXACT, ", payload and key read", {"read": True, "exact": True}),
+        (WILDCARD, ", indirect=False", {"indirect": False}),
+    )
+    for key, name, more in others:
         found = flow(options, lib, "count", size=SMALL, **more)
-        yield Figure(f"callback samples/s, {octets(SMALL)}, {name}", found.far[0]["rate"], found.lost, four)
+        way = f"{key}, {octets(SMALL)}{name}"
+        yield Figure(f"callback samples/s, {way}", found.far[0]["rate"], found.lost, four)
+        yield Figure(f"CPU µs per callback, {way}", found.far[0]["cpu"] * 1e6)
 
 
 def rtt(options: Options, lib: str) -> Iterator[Figure]:
@@ -232,6 +244,30 @@ def router(options: Options, lib: str) -> Iterator[Figure]:
         yield Figure(f"broker delivered/s, {way}", sum(end["rate"] for end in found.far))
 
 
+def rate(options: Options, lib: str) -> Iterator[Figure]:
+    """What a calm stream costs the client that receives it and the router that passes it on."""
+    with options.stage(lib) as stage:
+        broker = stage.listener("idle", "router")
+        sender = stage.end("pace")
+        sender.hear("open")  # it probes before the receiver declares
+        client = stage.end("follow")
+        client.hear("open")
+        client.hear("ready")
+        sender.ask("ready", do="stop probing")
+        for each in RATES:
+            for end in (broker, client):
+                end.ask("cpu", do="mark")
+            seconds = max(options.rate_seconds, 1 / each)
+            sender.patience += seconds
+            sent = sender.ask("sent", do="pace", rate=each, seconds=seconds)
+            passed = broker.ask("cpu", do="tell")
+            came = client.ask("received", do="finish", expect=sent["sent"])
+            lost = int(sent["sent"] - came["received"])
+            yield Figure(f"client CPU ms per second, {each} samples/s", came["cpu"] / sent["took"] * 1e3, lost)
+            yield Figure(f"broker CPU ms per second, {each} samples/s", passed["cpu"] / sent["took"] * 1e3)
+        stage.check()
+
+
 def memory(options: Options, lib: str) -> Iterator[Figure]:
     with options.stage(lib) as stage:
         broker = stage.listener("idle", "router")
@@ -275,6 +311,7 @@ CASES = {
     "rtt": Case(any_rtt, "round trips, also with pyzmq and Redis", ("zenoh", "elea", "zmq", "redis")),
     "query": Case(query, "get and reply"),
     "router": Case(router, "CPU of a router between clients"),
+    "rate": Case(rate, "CPU of a client and a router at 1 to 1000 samples a second"),
     "memory": Case(memory, "resident memory of idle nodes"),
     "first": Case(first, "time to the first sample of a new process"),
     "many": Case(many, "ten thousand subscribers"),

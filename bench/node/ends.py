@@ -113,7 +113,7 @@ def count(lib: Any, session: Any, spec: dict[str, Any], parent: Parent) -> None:
     if number:
         keep = [session.declare_subscriber(f"bench/{index}", handler) for index in range(number)]
     else:
-        keep = [session.declare_subscriber("bench/**", handler)]
+        keep = [session.declare_subscriber("bench/0" if spec.get("exact") else "bench/**", handler)]
     called = now() - start
     await_probe(lib, session, parent, called=called, before=before, since=start)
 
@@ -129,6 +129,30 @@ def count(lib: Any, session: Any, spec: dict[str, Any], parent: Parent) -> None:
     parent.say(received=seen, rate=rate, cpu=used / seen)
     parent.hear()
     del keep
+
+
+def follow(lib: Any, session: Any, spec: dict[str, Any], parent: Parent) -> None:
+    """Counts what comes, and tells after each stretch what came and what it cost."""
+    seen = 0
+
+    def take(sample: Any) -> None:
+        nonlocal seen
+        seen += 1
+
+    def await_all(number: int) -> None:
+        wait_until(lambda: seen >= number, lambda: seen)
+
+    keep = session.declare_subscriber("bench/0", lib.handlers.Callback(take, indirect=spec["indirect"]))
+    await_probe(lib, session, parent)
+    used = cpu()
+    while (order := parent.hear()) and order["do"] != "end":
+        if order["do"] == "mark":
+            seen, used = 0, cpu()
+            parent.say(cpu=used)
+        else:
+            await_all(order["expect"])
+            parent.say(received=seen, cpu=cpu() - used)
+    keep.undeclare()
 
 
 def await_probe(lib: Any, session: Any, parent: Parent, since: float = 0.0, **facts: float) -> None:
@@ -176,12 +200,7 @@ def send(lib: Any, session: Any, spec: dict[str, Any], parent: Parent) -> None:
     keys, payload = spec.get("keys", 1), bytes(spec["size"])
     block = lib.CongestionControl.BLOCK
     publishers = [session.declare_publisher(f"bench/{index}", congestion_control=block) for index in range(keys)]
-    parent.say(open=True)
-    while parent.hear(0.005) is None:
-        session.put(PROBE, b"")
-    for publisher in publishers:
-        wait_for_match(publisher)
-    parent.say(ready=True)
+    probe(session, publishers, parent)
 
     parent.hear()
     puts = [publisher.put for publisher in publishers]
@@ -201,6 +220,29 @@ def send(lib: Any, session: Any, spec: dict[str, Any], parent: Parent) -> None:
         await_reply(session, "fence")
     parent.say(sent=sent, rate=sent / (time.perf_counter() - start), cpu=(cpu() - used) / sent)
     parent.hear()
+
+
+def pace(lib: Any, session: Any, spec: dict[str, Any], parent: Parent) -> None:
+    """Puts as often as it is told to, spread evenly over the seconds."""
+    payload = bytes(spec["size"])
+    publisher = session.declare_publisher("bench/0", congestion_control=lib.CongestionControl.BLOCK)
+    probe(session, [publisher], parent)
+    while (order := parent.hear()) and order["do"] != "end":
+        number, start = max(1, round(order["rate"] * order["seconds"])), time.monotonic()
+        for index in range(1, number + 1):
+            time.sleep(max(0.0, start + index / order["rate"] - time.monotonic()))
+            publisher.put(payload)
+        parent.say(sent=number, took=time.monotonic() - start)
+
+
+def probe(session: Any, publishers: list[Any], parent: Parent) -> None:
+    """Until receivers have heard of us, and we of them."""
+    parent.say(open=True)
+    while parent.hear(0.005) is None:
+        session.put(PROBE, b"")
+    for publisher in publishers:
+        wait_for_match(publisher)
+    parent.say(ready=True)
 
 
 def wait_for_match(publisher: Any) -> None:
@@ -350,7 +392,9 @@ def first(lib: Any, session: Any, spec: dict[str, Any], parent: Parent) -> None:
     keep.undeclare()
 
 
-JOBS: dict[str, Job] = {job.__name__: job for job in (idle, sink, count, echo, answer, send, ping, ask, tick, first)}
+JOBS: dict[str, Job] = {
+    job.__name__: job for job in (idle, sink, count, follow, echo, answer, send, pace, ping, ask, tick, first)
+}
 
 if __name__ == "__main__":
     main()

@@ -100,6 +100,7 @@ def _measured(target: Target, data: bytes) -> Measured:
 def main(name: str) -> None:
     """Answer until there are no more questions."""
     target = target_named(name)
+    _decode(target, b"")  # what is made once is not the fault of an input
     for line in sys.stdin:
         found = _measured(target, bytes.fromhex(line))
         print(f"{found.ms:.3f} {found.peak}", flush=True)

@@ -24,3 +24,5 @@ class Target:
     max_size: int = 65_535
     repeats: bool = True
     """Whether a seed repeated up to the largest size is an input worth measuring."""
+    room: int = 2 << 30
+    """Address space of the process; every thread reserves some, whether it needs it or not."""

@@ -16,10 +16,14 @@ from elea.wire import dialect_named
 from elea.wire.early import Codec, Decorated, Packet, PacketStream
 from elea.wire.pcap import Gap, PacketCounters, Piece, Reassembler, Segment, Start, parse_packet, read_capture
 from tests.fuzz import corpus
+from tests.fuzz.arrowtarget import arrow_target, payload_target
+from tests.fuzz.capturetarget import capture_target
+from tests.fuzz.jsonpayload import json_payload_target
 from tests.fuzz.jsontarget import json_target
 from tests.fuzz.keytarget import key_target
 from tests.fuzz.laws import check_pushes, read_run, require
 from tests.fuzz.putstarget import puts_target
+from tests.fuzz.storetargets import answers_target, import_target, requests_target
 from tests.fuzz.target import Target
 
 __all__ = ["TARGETS", "feed"]
@@ -286,6 +290,13 @@ def _all() -> list[Target]:
         key_target(),
         puts_target(),
         _capture(),
+        capture_target(),
+        arrow_target(),
+        payload_target(),
+        json_payload_target(),
+        requests_target(),
+        answers_target(),
+        import_target(),
         _notation(),
     ]
 

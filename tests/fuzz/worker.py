@@ -19,7 +19,6 @@ from random import Random
 from time import monotonic
 from typing import Any, NoReturn
 
-ADDRESS_SPACE = 2 << 30
 ROOM = 1 << 17
 PROGRESS_SECONDS = 0.5
 STORMS = 24
@@ -164,12 +163,12 @@ def main() -> None:
     parser.add_argument("--engine", choices=("atheris", "plain"), required=True)
     parser.add_argument("--work", type=Path, required=True)
     arguments = parser.parse_args()
-    resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
 
     def make() -> Session:
         return Session(arguments, arguments.work)
 
     session = instrumented(arguments.target, make) if arguments.engine == "atheris" else make()
+    resource.setrlimit(resource.RLIMIT_AS, (session.target.room, session.target.room))
     session.storm()
     if arguments.engine == "atheris":
         run_atheris(session, arguments.seed, arguments.work)

@@ -123,9 +123,9 @@ def is_gone(pid: int) -> bool:
 
 
 @pytest.mark.parametrize("lib", ["zenoh", "elea"])
-@pytest.mark.parametrize("case", ["rtt", "query", "many"])
+@pytest.mark.parametrize("case", ["rtt", "query", "rate", "many"])
 def test_case_yields_figures(case: str, lib: str, variables: dict[str, str]) -> None:
-    options = Options(seconds=0.2, sizes=(64,), subscribers=10, environment=variables)
+    options = Options(seconds=0.2, sizes=(64,), subscribers=10, environment=variables, rate_seconds=0.2)
 
     figures = list(CASES[case].run(options, lib))
 

@@ -3,7 +3,7 @@
 It is the broker as it is installed; only the file layer of its store is one that fails as told, and what comes before
 and after some calls is known as a point. Nothing of this is in the program itself. Faults that come and go are files in
 the directory `switches`: while `slow` is there every sync takes the seconds it says, while `eio` is there every sync of
-a segment fails.
+a segment fails; `clock` says by how many seconds the time of the machine is wrong.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from typing import Any
 
 from elea.broker.storage import acknowledging, publishing, service, storage, upkeep
 from elea.cli import main as elea_main
+from elea.io import loop
 from elea.store import catalogue, commit, open_log
 from elea.store.files import Files, Handle
 
@@ -169,6 +170,19 @@ def watch_calls(fatal: Fatal) -> None:
         setattr(owner, attribute, watched(name, getattr(owner, attribute)))
 
 
+def set_clock(switches: Path) -> None:
+    """Let every node made from now on have the time that the switch says."""
+
+    def wall_ns() -> int:
+        try:
+            wrong = float((switches / "clock").read_text())
+        except (FileNotFoundError, ValueError):  # just being written
+            wrong = 0.0
+        return time.time_ns() + int(wrong * 1e9)
+
+    loop.wall_ns = wall_ns  # type: ignore[attr-defined]
+
+
 def main() -> int:
     """Runs `elea` with the faults that the first argument tells."""
     told = json.loads(sys.argv.pop(1))
@@ -179,6 +193,8 @@ def main() -> int:
     storage.open_log = partial(open_log, files=files, **options)  # type: ignore[attr-defined]
     for name, value in told.get("upkeep", {}).items():
         setattr(upkeep, name, value)
+    if switches is not None and (Path(switches) / "clock").exists():
+        set_clock(Path(switches))
     watch_calls(fatal)
     sys.argv[0] = "elea"
     return elea_main()

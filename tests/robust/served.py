@@ -29,13 +29,21 @@ def options_for(directory: Path) -> list[str]:
 class Served:
     """A broker with one storage, on a disk with faults that can be switched on."""
 
-    def __init__(self, directory: Path, **faults: Any) -> None:
+    def __init__(self, directory: Path, *, clock: float | None = None, **faults: Any) -> None:
         self.directory = directory
         self.switches = directory.parent / "switches"
         self.switches.mkdir(exist_ok=True)
         self._faults = {"switches": str(self.switches), "upkeep": UPKEEP, **faults}
         self.said: list[dict[str, Any]] = []
+        if clock is not None:
+            self.set_clock(clock)
         self.start()
+
+    def set_clock(self, seconds: float) -> None:
+        """By how much its time is wrong; for a broker that is running only if it was started with this set."""
+        whole = self.switches / "clock.new"
+        whole.write_text(str(seconds))
+        whole.rename(self.switches / "clock")
 
     def start(self) -> None:
         words = ["broker", "--json", "--quiet", *options_for(self.directory)]

@@ -185,6 +185,31 @@ def test_long_keys_are_bounded_by_their_octets(
     assert "MAX_KEY_OCTETS" in caplog.text
 
 
+def test_wildcards_of_one_session_are_bounded_and_given_back(
+    space: Space, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("elea.space.neighbour.MAX_WILDCARDS", 40)
+    face, other = Silent(), Silent()
+    space.add_face(face)  # type: ignore[arg-type]
+    space.add_face(other)  # type: ignore[arg-type]
+
+    for _ in range(3):
+        for number, key in enumerate(("a/**/*", "b/$*c", "d/$*e$*")):  # 2, 16 and 32 by weight
+            space.receive(face, Declare(Entity.TOKEN, number + 1, key), 0.0)  # type: ignore[arg-type]
+        space.receive(face, Declare(Entity.TOKEN, 9, "plain"), 0.0)  # type: ignore[arg-type]
+        for number in (1, 2, 9):
+            space.receive(face, Undeclare(Entity.TOKEN, number), 0.0)  # type: ignore[arg-type]
+    assert space.ignored.too_many_declarations == 3
+    assert "MAX_WILDCARDS" in caplog.text
+
+    # What one may not, another still may.
+    space.receive(other, Declare(Entity.TOKEN, 3, "d/$*e$*"), 0.0)  # type: ignore[arg-type]
+    wanted = Interest(1, InterestMode.FUTURE, Kinds.TOKENS, "d/$*f")
+    space.receive(other, wanted, 0.0)  # type: ignore[arg-type]
+    assert space.ignored.too_many_declarations == 3
+    assert space.ignored.too_many_interests == 1
+
+
 def test_ended_interests_that_are_still_summed_up_count(space: Space, monkeypatch: pytest.MonkeyPatch) -> None:
     from elea.space.face import InterestDone
 

@@ -50,7 +50,8 @@ class Stream:
         self._spark = spark
         self._checkpoint = str(checkpoint)
         self._keys = keys
-        self._options = {"connect": locator, "startingOffsets": "earliest", **options}
+        start = {} if "startingTimestamp" in options else {"startingOffsets": "earliest"}
+        self._options = {"connect": locator, **start, **options}
 
     def start(self, **options: str) -> Any:
         reader = self._spark.readStream.format("zenoh").schema(COLUMNS).options(**{**self._options, **options})

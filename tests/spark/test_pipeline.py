@@ -16,7 +16,7 @@ from deltalake import DeltaTable
 from pyspark.errors import StreamingQueryException
 
 import elea
-from elea.model.errors import ConfigError, PipelineBusy, PipelineFailed
+from elea.model.errors import ConfigError, ExpectationFailed, PipelineBusy, PipelineFailed
 from elea.spark import delta
 from elea.spark.pipeline import reading, report, running
 from elea.spark.pipeline.spec import Expectation, Table
@@ -228,3 +228,27 @@ def test_crash_behind_the_tables_commit_loses_neither_rows_nor_time(spark: Any, 
     assert (writer.counts.repeated, plain.counts.repeated) == (1, 1)
     assert DeltaTable(tmp_path / "plain").to_pyarrow_table().column("n").to_pylist() == [6] * 19
     assert DeltaTable(tmp_path / "all").to_pyarrow_table().column("n").to_pylist() == [6] * 20
+
+
+def test_row_that_breaks_several_rules_goes_where_the_strictest_of_them_says(spark: Any, tmp_path: Path) -> None:
+    """`fail` before `quarantine` before `drop`, in whatever order they stand; every broken rule counts the row."""
+    drop = Expectation(name="not two", check="id % 2 <> 0", otherwise="drop")
+    aside = Expectation(name="not three", check="id % 3 <> 0", otherwise="quarantine")
+    fail = Expectation(name="not eleven", check="id % 11 <> 0", otherwise="fail")
+    rows = spark.range(1, 11)
+    for place, rules in (("1", (drop, aside, fail)), ("2", (fail, aside, drop))):
+        table = Table(name="numbers", reads="numbers", path=tmp_path / place, expect=rules)
+        writer = TableWriter(table, "several")
+
+        writer.write(rows, "a-query", 0)
+
+        good = DeltaTable(tmp_path / place).to_pyarrow_table()
+        kept = DeltaTable(tmp_path / f"{place}_quarantine").to_pyarrow_table().to_pylist()
+        assert sorted(good.column("id").to_pylist()) == [1, 5, 7]
+        assert sorted((one["id"], sorted(one["broken_rules"])) for one in kept) == [
+            (3, ["not three"]), (6, ["not three", "not two"]), (9, ["not three"]),
+        ]  # fmt: skip
+        assert (writer.counts.quarantined, writer.counts.dropped) == (3, 4)
+        assert writer.counts.rules == {"not two": 5, "not three": 3}
+        with pytest.raises(ExpectationFailed, match="not eleven"):
+            writer.write(spark.range(66, 67), "a-query", 1)  # it breaks all three

@@ -77,8 +77,9 @@ SINGLE = st.fixed_dictionaries(
         "source": st.none() | SOURCES,
     }
 )
+PAST = 1_700_000_000 << 32  # times of the future are replaced
 STAMP_IDS = st.binary(max_size=15).map(lambda id: id + b"\x01")
-STAMPED = st.fixed_dictionaries({**COMMON, "ntp64": st.integers(0, (1 << 63) - 1), "stamp_id": STAMP_IDS})
+STAMPED = st.fixed_dictionaries({**COMMON, "ntp64": st.integers(0, PAST), "stamp_id": STAMP_IDS})
 GIVEN = st.tuples(st.lists(SINGLE, max_size=6), st.lists(STAMPED, min_size=1, max_size=20))
 TYPES = {
     "key": pa.string(),
@@ -219,6 +220,36 @@ def test_payloads_become_values_and_bad_ones_stand_aside(
     corrupt = [None if row["_corrupt"] is None else bytes(row["_corrupt"]) for row in rows]
     assert corrupt == [None, b"no json", b'{"speed": "fast"}', None, b"", None]
     assert frame.where("value.speed > 1").count() == 1
+
+
+FORMAT = """
+import pyarrow as pa
+from elea.spark.payload import register
+
+def halves(schema):
+    def decode(payloads):
+        numbers = [None if one is None else {"n": int(one) // 2} for one in payloads.to_pylist()]
+        return pa.array(numbers, schema), pa.nulls(len(payloads), pa.binary())
+    return decode
+
+register("halves", halves, lambda schema: lambda rows: pa.array([str(2 * n).encode() for n in rows["n"].to_pylist()]))
+"""
+
+
+def test_format_of_ones_own_is_known_wherever_spark_plans_and_decodes(
+    spark: Any, place: StoringBroker, writer: elea.Session, tmp_path: Path
+) -> None:
+    (tmp_path / "formats_of_a_user.py").write_text(FORMAT)
+    spark.sparkContext.addPyFile(str(tmp_path / "formats_of_a_user.py"))
+    options = {"payloadFormat": "halves", "payloadModule": "formats_of_a_user"}
+    with pytest.raises(Exception, match=r"there is no format 'halves'.*payloadModule"):
+        load(spark, place, "halves/**", payloadSchema="n bigint", payloadFormat="halves")
+
+    rows = spark.sql("SELECT 'halves/x' AS key, 21 AS n")
+    rows.write.format("zenoh").mode("append").options(connect=place.locator, **options).save()
+    (row,) = load(spark, place, "halves/**", payloadSchema="n bigint", **options).collect()
+
+    assert (bytes(row.payload), row.value.n) == (b"42", 21)
 
 
 def test_pushed_filters_narrow_what_is_asked_for(spark: Any, place: StoringBroker, writer: elea.Session) -> None:

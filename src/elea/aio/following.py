@@ -132,7 +132,7 @@ async def follow(
             start,
             auto_commit=auto_commit,
             on_loss=told,
-            windows=None if mode is None else mode.windows(inner._node.keeper),
+            windows=None if mode is None else mode.windows(inner._node.loop),
             consumer=made._consumer,
         )
         return inner._keep(found)

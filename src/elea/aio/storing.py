@@ -21,7 +21,7 @@ from elea.api.numbering import Numbers, Taken
 from elea.api.receipt import Receipt
 from elea.api.sendingbatch import SendingBatch
 from elea.api.zbytes import IntoZBytes
-from elea.broker.delivery import Mailbox
+from elea.io.dispatch import Mailbox
 from elea.model.errors import EleaError
 from elea.model.keyexpr import KeyExpr
 from elea.wire.puts import Given
@@ -62,7 +62,7 @@ class Storing:
             # Behind all that this thread is to bring now: a loop that is woken by the first acknowledgement of many
             # takes the interpreter away before the others are in.
             node = self._session._node
-            node.round.add(self._box, None)
+            node.dispatch.add(self._box, None)
             node.deliver_soon()
 
     def _rouse(self, _: None) -> None:

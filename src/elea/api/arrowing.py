@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 from elea.api.callbacks import Callback, DirectSink
 from elea.api.channels import Handler
 from elea.api.namespace import Namespace
-from elea.broker.delivery import Mailbox
 from elea.broker.node import Node
 from elea.broker.routes import Arrived
+from elea.io.dispatch import Mailbox
 from elea.model.limits import CACHED_ROUTES, PATIENCE
 from elea.wire.zenoh1.samples import Pushed
 
@@ -205,7 +205,7 @@ class BatchSink:
             self._leave()
             self._ended.set()
         elif item is TICK:
-            if self._due and self._node.keeper.now() >= self._due:
+            if self._due and self._node.loop.now() >= self._due:
                 self._flush()
             elif self._due:
                 self._wait()
@@ -228,13 +228,13 @@ class BatchSink:
                     node.scanner = None
 
     def _wait(self) -> None:
-        keeper = self._node.keeper
+        loop = self._node.loop
         if not self._due:
-            self._due = keeper.now() + self._seconds
-        keeper.at(self._due, self._tick)
+            self._due = loop.now() + self._seconds
+        loop.at(self._due, self._tick)
 
     def _tick(self) -> None:
-        self._node.round.add(self.box, TICK)
+        self._node.dispatch.add(self.box, TICK)
         self._node.deliver_soon()
 
     def _take_run(self, arrived: Arrived) -> None:
@@ -254,7 +254,7 @@ class BatchSink:
         count = len(arrived.run)
         self._run += arrived.run
         self._run_codes += [code] * count
-        self._run_times += [self._node.keeper.wall_ns()] * count
+        self._run_times += [self._node.loop.wall_ns()] * count
         self._run_octets += arrived.octets
         waiting = len(self._run)
         if waiting >= min(TOGETHER, self._rows - self._columns.count) or self._run_octets >= self._octets:

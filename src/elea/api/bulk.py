@@ -66,7 +66,7 @@ class Bulk:
         counts = np.bincount(codes, minlength=len(outgoing.keys)).tolist()
         outlets = [self._outlet(key, count >= NUMBERED) for key, count in zip(outgoing.keys, counts, strict=True)]
         if node.stamper is not None and (missing := outgoing.unstamped):
-            outgoing.stamp(missing, node.clock.reserve(node.keeper.wall_ns(), missing), bytes(node.clock.id))
+            outgoing.stamp(missing, node.clock.reserve(node.loop.wall_ns(), missing), bytes(node.clock.id))
         # Keys that go the same way travel together.
         ways: dict[tuple[Any, ...], int] = {}
         way_of = np.array([ways.setdefault((*outlet.faces, *outlet.boxes), len(ways)) for outlet in outlets], np.int64)

@@ -1,7 +1,7 @@
 """Callbacks: user functions called with what was received, one item after the other, never under a lock.
 
 They run in the thread that read the item off its link; when one takes its time, another thread goes on with the reading
-(`elea.broker.delivery`). So ten thousand subscribers need no ten thousand threads, a quick callback costs no hand-over,
+(`elea.io.dispatch`). So ten thousand subscribers need no ten thousand threads, a quick callback costs no hand-over,
 and a slow one stops no other. `indirect` is kept for programs written for eclipse-zenoh and makes no difference.
 """
 

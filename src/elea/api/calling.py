@@ -12,10 +12,18 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from elea.api.receipt import answer_of, error_of
-from elea.broker.delivery import Mailbox
 from elea.broker.own import EXPIRED
+from elea.io.dispatch import Mailbox
 from elea.model.encoding import Encoding
-from elea.model.errors import ConfigError, Congested, EleaError, NotStored, OperationTimeout, SessionClosed
+from elea.model.errors import (
+    ConfigError,
+    Congested,
+    EleaError,
+    NotStored,
+    OperationTimeout,
+    SessionClosed,
+    StoreClosing,
+)
 from elea.model.qos import CongestionControl, Locality, Qos, QueryTarget
 from elea.space.face import Request, Response
 from elea.wire.zenoh1 import messages as m
@@ -109,7 +117,7 @@ class Call:
         self.conduit = (qos & 7) << 1 | 1
         """The lane it takes on a link."""
         self.timeout = timeout
-        self.deadline = session._node.keeper.now() + timeout
+        self.deadline = session._node.loop.now() + timeout
         self.known = False
         """Whether a store is known to keep the key: then silence is a failure that may pass."""
         self._reset()
@@ -134,7 +142,7 @@ class Call:
         if self._tries:
             self._reset()
             # Rounded up, for there is a timer for every length of time that queries have.
-            timeout = max(-(-(self.deadline - session._node.keeper.now()) // 0.1) * 0.1, 0.1)
+            timeout = max(-(-(self.deadline - session._node.loop.now()) // 0.1) * 0.1, 0.1)
         self._tries += 1
         # A list of one: taking the last item out is what only one thread can do. It is there before the look at the
         # session, for closing does it the other way round.
@@ -215,9 +223,9 @@ class Call:
         """
         if self._final is not None and self._error is None:
             return None
-        now = self._session._node.keeper.now()
+        now = self._session._node.loop.now()
         error = self._error
-        if error is not None and not isinstance(error, Congested):
+        if error is not None and not isinstance(error, Congested | StoreClosing):
             raise error
         lasting = self._expired or now >= self.deadline
         pause: float = min(FIRST_PAUSE * 2.0 ** (self._tries - 1), LONGEST_PAUSE)
@@ -288,4 +296,4 @@ class Call:
     def renew(self, timeout: float | None = None) -> None:
         """Its time begins now: nobody has waited for it so far."""
         self.timeout = self.timeout if timeout is None else timeout
-        self.deadline = self._session._node.keeper.now() + self.timeout
+        self.deadline = self._session._node.loop.now() + self.timeout

@@ -7,8 +7,8 @@ one `patience`. Every item dropped is counted in `dropped`.
 
 A producer that must not wait at all uses `offer`, which takes what fits, and `on_room` to learn when to go on.
 
-A consumer that waits may be the producer itself: it reads the link by which the next item will come, where that may be
-done (`elea.broker.leading`), and so need not be woken.
+A consumer that waits may be the producer itself: it leads the loop of its node (`elea.io.loop`), reads the link by
+which the next item will come, and so need not be woken.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from elea.model.limits import DEFAULT_CAPACITY, PATIENCE
 from elea.model.values import mypyc_attr
 
 if TYPE_CHECKING:
-    from elea.broker.leading import Lead
+    from elea.io.loop import Loop
 
 __all__ = ["DEFAULT_CAPACITY", "PATIENCE", "Handler", "Source"]
 
@@ -37,11 +37,11 @@ class Source(Protocol):
     """The node by whose links items come."""
 
     @property
-    def lead(self) -> Lead | None: ...
+    def loop(self) -> Loop: ...
 
 
 class _Bell(Protocol):
-    """How a consumer that waits is told: a lock it tries to take twice, or the lead it reads with."""
+    """How a consumer that waits is told: a lock it tries to take twice, or the loop that it leads."""
 
     def release(self) -> None: ...
 
@@ -191,8 +191,8 @@ class Handler(Generic[T]):
             left = -1.0 if until is None else until - time.monotonic()
             if until is not None and left <= 0:
                 raise OperationTimeout(f"nothing came within {timeout} s")
-            lead = None if self.source is None else self.source.lead
-            if lead is not None and self._read(lead, until):
+            loop = None if self.source is None else self.source.loop
+            if loop is not None and self._read(loop, until):
                 continue
             bell = threading.Lock()
             bell.acquire()
@@ -203,8 +203,8 @@ class Handler(Generic[T]):
             finally:
                 self._lock.acquire()
                 self._stop_waiting(bell)
-                if lead is not None:
-                    lead.forget(self)
+                if loop is not None:
+                    loop.forget(self)
         return True
 
     def _stop_waiting(self, bell: _Bell) -> None:
@@ -213,22 +213,22 @@ class Handler(Generic[T]):
         elif self._items and self._takers and sys.exc_info()[0] is not None:
             self._takers.pop(0).release()  # it rang for us, but another must take the item
 
-    def _read(self, lead: Lead, until: float | None) -> bool:
+    def _read(self, loop: Loop, until: float | None) -> bool:
         """Read what comes, until there is an item or another reason to look; False if that cannot be done now."""
         try:
-            if not lead.take(self):
+            if not loop.take(self):
                 return False
-            self._takers.append(lead)
+            self._takers.append(loop)
             self._reads = True
             self._lock.release()
             try:
-                lead.read(self, self._is_done, until)
+                loop.read(self._is_done, until)
             finally:
                 self._lock.acquire()
                 self._reads = False
-                self._stop_waiting(lead)
+                self._stop_waiting(loop)
         finally:
-            lead.give_back()
+            loop.give_back()
         return True
 
     def _is_done(self) -> bool:

@@ -13,7 +13,7 @@ from elea.api.info import Link, Transport
 from elea.api.sinks import Sink
 from elea.api.whatami import WhatAmI
 from elea.broker.admin import interface_names
-from elea.broker.delivery import Mailbox
+from elea.io.dispatch import Mailbox
 from elea.model.qos import Priority, Reliability, SampleKind
 from elea.model.values import value_class
 
@@ -126,7 +126,7 @@ class _Listener(Receiving[H], Generic[H, E]):
                 self._tell(event(SampleKind.PUT))
 
     def _tell(self, event: E) -> None:
-        self._session._node.round.add(self._box, event)
+        self._session._node.dispatch.add(self._box, event)
 
     @abstractmethod
     def _event(self, connection: Connection) -> Callable[[SampleKind], E] | None:

@@ -43,7 +43,7 @@ from elea.api.progress import Progress
 from elea.api.sample import Sample
 from elea.api.sinks import Sink
 from elea.api.subscribing import Subscriber
-from elea.broker.delivery import Mailbox
+from elea.io.dispatch import Mailbox
 from elea.io.timers import monotonic
 from elea.model.errors import (
     Congested,
@@ -51,6 +51,7 @@ from elea.model.errors import (
     NotStored,
     OperationTimeout,
     SessionClosed,
+    StoreClosing,
     StoreCorrupt,
     StoreReplaced,
     StoreTrimmed,
@@ -66,7 +67,7 @@ __all__ = ["FollowingSubscriber", "Loss", "Start"]
 
 H = TypeVar("H")
 
-PASSING: Final = (OperationTimeout, NotStored, Congested)
+PASSING: Final = (OperationTimeout, NotStored, Congested, StoreClosing)
 """What may be over soon: a broker that restarts, or is too busy."""
 
 BETWEEN_READS: Final = 0.001
@@ -135,7 +136,7 @@ class FollowingSubscriber(Subscriber[H]):
         self._auto_commit = auto_commit and start.cursor is not None
         self._on_loss = on_loss
         self._windows = windows
-        self._keeper = session._node.keeper
+        self._loop = session._node.loop
         self._bell = threading.Event()
         self._moving = threading.Lock()  # for who counts
         self._committing = threading.Lock()  # for who moves the cursor
@@ -277,7 +278,7 @@ class FollowingSubscriber(Subscriber[H]):
     def _await_window(self, until: float | None = None) -> bool:
         """Wait until samples may be given; False if that is not wanted any more, or not before a time."""
         while not self._gone:
-            now = int(self._keeper.now() * SECOND_NS)
+            now = int(self._loop.now() * SECOND_NS)
             if self._windows is None or self._windows.open_at(now):
                 return True
             left = (self._windows.opening(now) - now) / SECOND_NS

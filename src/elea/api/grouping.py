@@ -169,15 +169,16 @@ class Group:
             raise StoreError(f"the answer of a store to a group makes no sense: {str(answer)[:200]}")
         if len(positions) != len(self._given):
             raise StoreError(f"a store answers for {len(positions)} samples of {len(self._given)}")
-        if not repeated and not refused:
+        restamped = answer.get("restamped", ())
+        if not repeated and not refused and not restamped:
             return [Receipt(log, epoch, position) for position in positions]
         found: list[Outcome] = []
         known = {at for at in repeated if isinstance(at, int)}
+        others = {at for at in restamped if isinstance(at, int)} if isinstance(restamped, list) else set()
         for at, position in enumerate(positions):
             form = refused.get(str(at))
-            found.append(
-                Receipt(log, epoch, position, 1, int(at in known)) if form is None else self._refusal(at, form)
-            )
+            receipt = Receipt(log, epoch, position, 1, int(at in known), int(at in others))
+            found.append(receipt if form is None else self._refusal(at, form))
         return found
 
     def _refusal(self, at: int, form: object) -> Outcome:

@@ -10,8 +10,8 @@ from elea.api.querying import seconds
 from elea.api.reply import Reply, ReplyError
 from elea.api.sample import Sample
 from elea.api.sinks import Sink
-from elea.broker.delivery import Mailbox
 from elea.broker.own import Watching
+from elea.io.dispatch import Mailbox
 from elea.model.encoding import Encoding
 from elea.model.keyexpr import KeyExpr
 from elea.model.qos import SampleKind
@@ -138,11 +138,11 @@ class Liveliness:
         box = Mailbox(take)
 
         def say(message: object) -> None:
-            session._node.round.add(box, message)
+            session._node.dispatch.add(box, message)
             session._node.deliver_soon()
 
         wait = session._settings.queries_default_timeout if timeout is None else seconds(timeout)
-        state["timer"] = session._node.keeper.after(wait, lambda: say(ReplyError(b"Timeout", Encoding.ZENOH_STRING)))
+        state["timer"] = session._node.loop.after(wait, lambda: say(ReplyError(b"Timeout", Encoding.ZENOH_STRING)))
         kinds = Kinds.KEYEXPRS | Kinds.TOKENS
         state["watching"] = own.watch(session._whole(str(session._key(key_expr))), kinds, InterestMode.CURRENT, box)
         if state["over"]:

@@ -91,7 +91,7 @@ class LogReader:
                 raise ValueError(f"since {start.since} is behind the end of the log at {self.end}")
             return start.since or (positions[0] if positions else self.end)
         if start.since is not None:
-            since = TimeBound(TimeExpr(instant_ns(start.since, self._session._node.keeper.wall_ns())))
+            since = TimeBound(TimeExpr(instant_ns(start.since, self._session._node.loop.wall_ns())))
             positions = self._look(time=TimeRange(since), limit=1)
             return positions[0] if positions else self.end
         self._look(newest_first=True, limit=1)

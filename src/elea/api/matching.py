@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from elea.api.handle import Receiving
 from elea.api.info import MatchingStatus
 from elea.api.sinks import Sink
-from elea.broker.delivery import Mailbox
+from elea.io.dispatch import Mailbox
 from elea.model.qos import Locality, QueryTarget
 from elea.space.face import Entity, Final, InterestMode, Kinds
 

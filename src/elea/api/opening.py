@@ -149,7 +149,7 @@ def link_settings(settings: Settings, node_id: NodeId) -> LinkSettings:
         keep_alives=link.keep_alive,
         wait_before_drop=link.queue.wait_before_drop,
         wait_before_close=3600.0 if wait is None else wait,
-        wait_awake=link.wait_awake,
+        spin=link.spin,
         shared_memory=link.shared_memory,
         shared_from=max(link.shared_from, WORTH),
         backoff=lambda: Backoff(first=retry.first, factor=retry.factor, longest=retry.longest),

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 from elea.api.identity import SourceInfo
 from elea.api.timestamp import Timestamp
 from elea.api.zbytes import IntoZBytes, into_bytes
-from elea.broker.delivery import Mailbox
 from elea.broker.relay import OutgoingKey, stamped
 from elea.broker.routes import Arrived
+from elea.io.dispatch import Mailbox
 from elea.io.errors import LinkClosed, LinkStalled
 from elea.model.encoding import Encoding
 from elea.model.keyexpr import KeyExpr
@@ -103,7 +103,7 @@ class Outlet:
             self.refresh()
         if node.stamper is not None:
             # Here, so that subscribers of this process, storages and neighbours see the same timestamp.
-            meta = stamped([(0, 0, b"", qos, meta, payload)], node.stamper, node.keeper.wall_ns())[0][4]
+            meta = stamped([(0, 0, b"", qos, meta, payload)], node.stamper, node.loop.wall_ns())[0][4]
         if self.faces:
             parts = (self._outgoing.header(meta, len(payload), qos), payload)
             size = len(parts[0]) + len(payload)
@@ -137,7 +137,7 @@ class Outlet:
         node = self._session._node
         arrived = Arrived(KeyExpr(self._key), [(0, 0, b"", qos, meta, payload)], reliable)
         for box in self.boxes:
-            node.round.add(box, arrived, arrived.octets)
+            node.dispatch.add(box, arrived, arrived.octets)
         node.deliver_soon()
 
 

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from elea.api.sample import Sample
 from elea.api.sinks import Sink
 from elea.api.subscribing import Subscriber
-from elea.broker.delivery import Mailbox
 from elea.broker.routes import Arrived
-from elea.io.timers import Keeper, Timer
+from elea.io.dispatch import Mailbox
+from elea.io.loop import Loop
+from elea.io.timers import Timer
 from elea.model.keyexpr import KeyExpr
 from elea.model.qos import Locality
 from elea.protocol import pacing
@@ -71,13 +72,13 @@ class Periodic:
         check_count(self.max_samples)
         pacing.Windows(0, _ns(self.period), _ns(self.duration))
 
-    def windows(self, keeper: Keeper) -> pacing.Windows:
+    def windows(self, loop: Loop) -> pacing.Windows:
         """The windows on the clock of a node, if declared now."""
-        now = _now(keeper)
+        now = _now(loop)
         if self.origin is None:
             start = now
         elif isinstance(self.origin, datetime):
-            start = now + (self.origin - _EPOCH) // _MICROSECOND * 1000 - keeper.wall_ns()
+            start = now + (self.origin - _EPOCH) // _MICROSECOND * 1000 - loop.wall_ns()
         else:
             start = now + _ns(self.origin)
         return pacing.Windows(start, _ns(self.period), _ns(self.duration))
@@ -95,9 +96,9 @@ class PacedSubscriber(Subscriber[H]):
     def __init__(
         self, session: Session, key_expr: KeyExpr, handler: object, origin: Locality, mode: Pull | Periodic
     ) -> None:
-        self._keeper = session._node.keeper
+        self._loop = session._node.loop
         self._max_samples = mode.max_samples
-        windows = mode.windows(self._keeper) if isinstance(mode, Periodic) else None
+        windows = mode.windows(self._loop) if isinstance(mode, Periodic) else None
         asks = isinstance(mode, Pull) or mode.pull
         self._pacer: pacing.Pacer[Sample] = pacing.Pacer(pacing.Mode(asks, windows))
         self._pacing = threading.Lock()
@@ -136,11 +137,11 @@ class PacedSubscriber(Subscriber[H]):
         if not self._returns:
             with self._pacing:
                 self._pacer.pull(most)
-            node.round.add(self._box, _TICK)
+            node.dispatch.add(self._box, _TICK)
             node.deliver_soon()
             return []
         with self._pacing:
-            now = _now(self._keeper)
+            now = _now(self._loop)
             windows = self._pacer.mode.windows
             if not self._pulls and (windows is None or windows.open_at(now)):
                 self._pacer.pull(most)
@@ -161,7 +162,7 @@ class PacedSubscriber(Subscriber[H]):
         return Mailbox(self._deliver)
 
     def _deliver(self, item: object) -> None:
-        now = _now(self._keeper)
+        now = _now(self._loop)
         with self._pacing:
             if isinstance(item, Arrived):
                 namespace = self._session._namespace
@@ -194,13 +195,13 @@ class PacedSubscriber(Subscriber[H]):
         windows = self._pacer.mode.windows
         due = windows.opening(now) if self._pulls and windows is not None else self._pacer.next_deadline(now)
         if due is not None and self._timer is None and not self._gone:
-            self._timer = self._keeper.at(due / SECOND_NS, self._tick)
+            self._timer = self._loop.at(due / SECOND_NS, self._tick)
 
     def _tick(self) -> None:
         with self._pacing:
             self._timer = None
         # Timers must be quick, and a handler need not be: it is called by whoever delivers.
-        self._session._node.round.add(self._box, _TICK)
+        self._session._node.dispatch.add(self._box, _TICK)
         self._session._node.deliver_soon()
 
     def _end(self) -> None:
@@ -213,8 +214,8 @@ class PacedSubscriber(Subscriber[H]):
             sink.close()
 
 
-def _now(keeper: Keeper) -> int:
-    return int(keeper.now() * SECOND_NS)
+def _now(loop: Loop) -> int:
+    return int(loop.now() * SECOND_NS)
 
 
 def _ns(time: float | timedelta) -> int:

@@ -9,8 +9,8 @@ from elea.api.identity import SourceInfo
 from elea.api.outlet import FixedOutlet
 from elea.api.timestamp import Timestamp
 from elea.api.zbytes import IntoZBytes
-from elea.broker.delivery import Mailbox
 from elea.broker.own import aggregate_of
+from elea.io.dispatch import Mailbox
 from elea.model.encoding import Encoding
 from elea.model.keyexpr import KeyExpr
 from elea.model.qos import CongestionControl, Locality, Priority, Qos, Reliability

@@ -59,7 +59,7 @@ class PullingSubscriber(FollowingSubscriber[H]):
         self._max_samples = mode.max_samples
         self._pulling = threading.Lock()
         self._waiting: deque[StoredSample] = deque()  # what was pulled, and given back
-        windows = mode.windows(session._node.keeper) if isinstance(mode, Periodic) else None
+        windows = mode.windows(session._node.loop) if isinstance(mode, Periodic) else None
         super().__init__(session, key_expr, _nothing, start, auto_commit=auto_commit, on_loss=on_loss, windows=windows)
 
     @property

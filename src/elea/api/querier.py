@@ -13,7 +13,7 @@ from elea.api.matching import MatchingListener, matching_status
 from elea.api.querying import QueryOptions, ask
 from elea.api.wanting import ReplyKeyExpr
 from elea.api.zbytes import IntoZBytes
-from elea.broker.delivery import Mailbox
+from elea.io.dispatch import Mailbox
 from elea.model.encoding import Encoding
 from elea.model.keyexpr import KeyExpr
 from elea.model.qos import QueryTarget

@@ -13,8 +13,8 @@ from elea.api.channels import Handler
 from elea.api.handle import Receiving
 from elea.api.query import Query
 from elea.api.sinks import Sink
-from elea.broker.delivery import Mailbox
 from elea.broker.own import Asked
+from elea.io.dispatch import Mailbox
 from elea.model.keyexpr import KeyExpr
 from elea.model.qos import Locality
 

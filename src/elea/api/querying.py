@@ -15,8 +15,8 @@ from elea.api.sample import Sample, encoding_of
 from elea.api.sinks import Sink
 from elea.api.wanting import ReplyKeyExpr
 from elea.api.zbytes import IntoZBytes, into_bytes
-from elea.broker.delivery import Mailbox
 from elea.broker.own import EXPIRED
+from elea.io.dispatch import Mailbox
 from elea.model import keyexpr
 from elea.model.encoding import Encoding
 from elea.model.keyexpr import KeyExpr
@@ -248,5 +248,5 @@ def _cancel(session: Session, number: int, box: Mailbox) -> None:
     if node.own.forget(number):
         with node.lock:
             node.space.cancel(node.own, number)
-        node.round.add(box, ResponseFinal(number))
+        node.dispatch.add(box, ResponseFinal(number))
         node.deliver_soon()

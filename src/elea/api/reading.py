@@ -78,7 +78,7 @@ class Reading:
             self._fixed.append("skip_damaged")
         if time is not None:
             asked = TimeRange.parse(time) if isinstance(time, str) else time
-            self._fixed.append(f"time={asked.resolve(session._node.keeper.wall_ns())}")
+            self._fixed.append(f"time={asked.resolve(session._node.loop.wall_ns())}")
         if kind is not None:
             self._fixed.append("kind=del" if kind is SampleKind.DELETE else "kind=put")
         if log is not None:
@@ -189,17 +189,15 @@ class Reading:
         """The batches of an answer, out of its pieces."""
         if call.finals > 1:
             raise StoreError(f"several logs keep keys of {self._key_expr}; read each by its own key expression")
-        pa = arrow()
+        from elea.store.columns import SCHEMA
+        from elea.store.entrance import ANSWER, read_stream
+
         pieces, call.pieces = call.pieces, []
         if not pieces:
             return []
         data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-        try:
-            with pa.ipc.open_stream(pa.py_buffer(data)) as stream:
-                self.schema = stream.schema
-                batches = list(stream)
-        except pa.ArrowException as error:
-            raise StoreError(f"a store has answered with a broken Arrow stream: {error}") from error
+        batches = read_stream(data, ANSWER)
+        self.schema = SCHEMA
         return batches
 
     def _note(self, answer: dict[str, Any], rows: int) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any
 
 from elea.model import errors
 from elea.model.errors import EleaError, OperationTimeout, StoreError
+from elea.model.jsontext import read_json
 
 __all__ = ["Receipt", "again", "answer_of", "error_of", "made_of"]
 
@@ -35,6 +35,9 @@ class Receipt:
     repeated: int = 0
     """Those among them that had been stored before, by an attempt whose acknowledgement was lost."""
 
+    restamped: int = 0
+    """Those whose timestamp was too far ahead of the broker's time; they have one of the broker instead."""
+
 
 def answer_of(payload: bytes) -> dict[str, Any]:
     """A small answer.
@@ -43,7 +46,7 @@ def answer_of(payload: bytes) -> dict[str, Any]:
         StoreError: it is no JSON object.
     """
     try:
-        form = json.loads(payload)
+        form = read_json(payload)
     except ValueError as error:
         raise StoreError(f"a store has answered with something that is no JSON: {payload[:80]!r}") from error
     if not isinstance(form, dict):
@@ -56,7 +59,7 @@ def error_of(payload: bytes) -> EleaError:
     if payload == b"Timeout":  # said by a node on the way (zenoh-1 §14.1)
         return OperationTimeout("no store has answered in time; it may have been stored all the same")
     try:
-        form = json.loads(payload)
+        form = read_json(payload)
     except ValueError:
         form = None
     if not isinstance(form, dict):

@@ -48,7 +48,7 @@ class Replay:
     ) -> None:
         if pace is not None and not pace > 0:
             raise ValueError(f"a pace is above 0, or None for as fast as possible; {pace} is not")
-        now = session._node.keeper.wall_ns()
+        now = session._node.loop.wall_ns()
         for name, time in (("since", since), ("until", until)):
             if isinstance(time, datetime) and time.tzinfo is None:
                 raise ValueError(f"{name} {time} has no time zone; write datetime(…, tzinfo=UTC)")
@@ -94,7 +94,7 @@ class Replay:
         """Seconds until the next sample is due; negative if it is late."""
         if self._pace is None:
             return 0.0
-        now = self._session._node.keeper.now()
+        now = self._session._node.loop.now()
         at = _ns(self._fetched[0])
         if self._origin is None:
             self._origin = now, at

@@ -237,7 +237,7 @@ _TRANSPORT: Final = Section(
                     {
                         **_numbers(buffer_size=65_535, max_message_size=1 << 30),
                         # Ours alone, and so not shown: what is shown is read by others too.
-                        "wait_awake": Field(Flag(), True, hidden=True),
+                        "spin": Field(_U64, 250, hidden=True),
                     }
                 ),
                 "tls": _TLS,

@@ -16,7 +16,7 @@ from elea.api.settings import MulticastSettings, Settings
 from elea.api.sinks import Sink, into_handler
 from elea.api.whatami import IntoWhatAmIMatcher, WhatAmI, into_matcher
 from elea.broker.discovery import Seeker
-from elea.io.timers import Keeper
+from elea.io.loop import Loop
 from elea.protocol.zenoh1.scouting import ANY_ROLE, Found
 
 __all__ = ["Scout", "scout"]
@@ -32,10 +32,10 @@ class Scout(Generic[H]):
 
     def __init__(self, sink: Sink[Hello], handler: H, what: int, multicast: MulticastSettings) -> None:
         self._handler = handler
-        self._keeper = Keeper("scout")
+        self._loop = Loop("scout")
         try:
             self._seeker = Seeker(
-                self._keeper,
+                self._loop,
                 what,
                 lambda found: sink.push(_hello(found)),
                 group=multicast.address,
@@ -43,10 +43,10 @@ class Scout(Generic[H]):
                 ttl=multicast.ttl,
             )
         except BaseException:
-            self._keeper.close()
+            self._loop.close()
             raise
         # A scout that nobody holds any more stops, as a program that forgets it would expect.
-        self._stop = weakref.finalize(self, _end, self._seeker, self._keeper, sink)
+        self._stop = weakref.finalize(self, _end, self._seeker, self._loop, sink)
 
     @property
     def handler(self) -> H:
@@ -112,7 +112,7 @@ def _hello(found: Found) -> Hello:
     return Hello(WhatAmI.of(found.role), ZenohId(found.node_id), found.locators)
 
 
-def _end(seeker: Seeker, keeper: Keeper, sink: Sink[Hello]) -> None:
+def _end(seeker: Seeker, loop: Loop, sink: Sink[Hello]) -> None:
     seeker.close()
-    keeper.close()
+    loop.close()
     sink.close()

@@ -93,6 +93,7 @@ class Sum:
         self._first: dict[str, Any] | None = None
         self._rows = 0
         self._repeated = 0
+        self._restamped = 0
 
     def add(self, rows: int, answer: dict[str, Any], call: Call) -> None:
         """A piece of `rows` samples was acknowledged."""
@@ -110,6 +111,7 @@ class Sum:
             raise StoreError(f"log {self._first['log']} was replaced by {answer['log']} between two parts of a batch")
         self._rows += rows
         self._repeated += answer["repeated"]
+        self._restamped += answer.get("restamped", 0)
 
     def note(self, error: EleaError) -> None:
         """Say with an error what had been stored before it."""
@@ -120,4 +122,5 @@ class Sum:
         """All of it."""
         if self._first is None:
             raise ValueError("a batch without samples has nothing to acknowledge")
-        return Receipt(self._first["log"], self._first["epoch"], self._first["first"], self._rows, self._repeated)
+        where = self._first["log"], self._first["epoch"], self._first["first"]
+        return Receipt(*where, self._rows, self._repeated, self._restamped)

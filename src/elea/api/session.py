@@ -147,7 +147,7 @@ class Session:
 
     def new_timestamp(self) -> Timestamp:
         """A timestamp of now, above all this session has given."""
-        return Timestamp.of(self._node.clock.tick(self._node.keeper.wall_ns()))
+        return Timestamp.of(self._node.clock.tick(self._node.loop.wall_ns()))
 
     def undeclare(self, obj: KeyExpr) -> None:
         """Undeclare a key expression declared by `declare_keyexpr`.
@@ -435,7 +435,7 @@ class Session:
         start = Start(history, since, cursor)
         windows = None
         if isinstance(mode, Periodic) and not mode.pull:
-            windows = mode.windows(self._node.keeper)
+            windows = mode.windows(self._node.loop)
         elif mode is not None:
             from elea.api.pulling import PullingSubscriber
 
@@ -636,7 +636,7 @@ class Session:
         raise SessionClosed(text=problem)
 
     def _wake(self) -> None:
-        self._node.keeper.at(self._node.keeper.now(), self._node.settle)
+        self._node.loop.at(self._node.loop.now(), self._node.settle)
 
     def _outlet(self, key_expr: KeyExpr | str, destination: Locality | None) -> Outlet:
         self._check()

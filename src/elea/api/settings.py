@@ -166,7 +166,7 @@ class LinkSettings:
     queue: QueueSettings
     rx_buffer_size: int
     max_message_size: int
-    wait_awake: bool
+    spin: float
     shared_memory: int
     shared_from: int
     tls: TlsSettings
@@ -416,7 +416,7 @@ class _Reader:
             queue=self.queue(f"{path}/tx/queue"),
             rx_buffer_size=self.get(f"{path}/rx/buffer_size", 0),
             max_message_size=self.get(f"{path}/rx/max_message_size", 0),
-            wait_awake=self.get(f"{path}/rx/wait_awake", True),
+            spin=self.get(f"{path}/rx/spin", 250) / 1e6,
             shared_memory=self.get(f"{optimization}/pool_size", 0) if is_shared else 0,
             shared_from=self.get(f"{optimization}/message_size_threshold", 0),
             tls=self.tls(f"{path}/tls"),

@@ -89,7 +89,8 @@ class StagedBatch:
         """Store and publish these pieces, in this order, and no others; or find out that the batch is there.
 
         Returns:
-            `log`, `epoch`, `first` and `rows` of the batch, and whether that is `repeated` news.
+            `log`, `epoch`, `first` and `rows` of the batch, whether that is `repeated` news, and how many samples
+            were `restamped` because their time was too far ahead.
 
         Raises:
             StoreFenced: a later batch of the writer is committed.

@@ -200,7 +200,7 @@ class Storing:
     def _stamp(self) -> ModelTimestamp | None:
         """The timestamp of this node, if it gives samples one at all."""
         node = self._session._node
-        return None if node.stamper is None else node.clock.tick(node.keeper.wall_ns())
+        return None if node.stamper is None else node.clock.tick(node.loop.wall_ns())
 
     def receipt(self, call: Call, answer: dict[str, Any], durability: str | None) -> Receipt:
         """The receipt for one sample."""
@@ -210,7 +210,8 @@ class Storing:
                 self._known.clear()
             self._known.add(call.name)
         try:
-            return Receipt(answer["log"], answer["epoch"], answer["position"], 1, int(answer["repeated"]))
+            fields = answer["log"], answer["epoch"], answer["position"], 1, int(answer["repeated"])
+            return Receipt(*fields, answer.get("restamped", 0))
         except KeyError as missing:
             raise StoreError(f"the answer of a store has no {missing}: {answer}") from None
 

@@ -10,7 +10,7 @@ from elea.api.feed import Feed
 from elea.api.handle import Receiving
 from elea.api.sample import Sample
 from elea.api.sinks import Sink
-from elea.broker.delivery import Mailbox
+from elea.io.dispatch import Mailbox
 from elea.model.keyexpr import KeyExpr
 from elea.model.qos import Locality
 

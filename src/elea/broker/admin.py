@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from elea import __version__
-from elea.broker.delivery import Mailbox
 from elea.broker.openmetrics import OpenMetrics
 from elea.broker.own import Asked
 from elea.io.addresses import interfaces
-from elea.io.dial import AnyLink
+from elea.io.dispatch import Mailbox
+from elea.io.link import Link
 from elea.model import keyexpr
 from elea.model.encoding import Encoding
 from elea.model.node_id import NodeId
@@ -43,7 +43,7 @@ Answer = tuple[str, Callable[[], tuple[bytes, Encoding]]]
 """A key below the node's own, and what makes its value."""
 
 
-def interface_names(link: AnyLink) -> tuple[str, ...]:
+def interface_names(link: Link) -> tuple[str, ...]:
     """The network interfaces a link goes through: those that have its own address."""
     _, _, address = link.local.partition("/")
     host = address.rpartition(":")[0].strip("[]").partition("%")[0]
@@ -223,8 +223,6 @@ _LINK: Final[Mapping[str, tuple[str, Callable[[Connection, Zenoh1Session], int]]
     "sent_bytes": ("Octets written.", lambda c, s: s.outbox.octets),
     "sent_messages": ("Network messages written.", lambda c, s: s.outbox.messages + s.joined),
     "waits": ("Messages that had to wait for room.", lambda c, s: s.outbox.waited),
-    "awake_hits": ("Waits awake in which something came.", lambda c, s: c.vigil.hits),
-    "awake_misses": ("Waits awake that were in vain.", lambda c, s: c.vigil.misses),
     "memory_payloads": ("Payloads laid in shared memory.", lambda c, s: _laid(c, "payloads")),
     "memory_bytes": ("Octets of them.", lambda c, s: _laid(c, "octets")),
     "memory_full": ("Payloads that found it full and went through the link.", lambda c, s: _laid(c, "full")),
@@ -270,8 +268,12 @@ def metrics(node: Node, links: Links, *, descriptors: bool = True) -> str:
         text.sample("elea_ignored_messages_total", count, reason=reason)
     text.family("elea_refused_sessions", "counter", "Sessions refused because there were too many.")
     text.sample("elea_refused_sessions_total", links.refused)
-    text.family("elea_takeovers", "counter", "Reading threads held up by a handler.")
-    text.sample("elea_takeovers_total", node.watch.takeovers)
+    loop = node.loop
+    text.family("elea_takeovers", "counter", "Leaders of the loop held up by a handler.")
+    text.sample("elea_takeovers_total", loop.takeovers)
+    text.family("elea_spins", "counter", "Waits that began with a spin, by whether it paid.")
+    text.sample("elea_spins_total", loop.spin.hits, result="hit")
+    text.sample("elea_spins_total", loop.spin.misses, result="miss")
     text.family("elea_replaced_timestamps", "counter", "Timestamps too far ahead, replaced.")
     text.sample("elea_replaced_timestamps_total", 0 if node.stamper is None else node.stamper.replaced)
     for meter in node.meters:

@@ -18,8 +18,9 @@ from elea.broker.links import Connection, Links
 from elea.broker.node import Node
 from elea.broker.zenoh1 import Zenoh1Session
 from elea.io.chance import SystemChance
+from elea.io.loop import Loop
 from elea.io.scouting import SCOUTING_GROUP, ScoutListener, ScoutSender
-from elea.io.timers import Keeper, monotonic
+from elea.io.timers import monotonic
 from elea.model.errors import ConfigError, EleaError, OperationTimeout
 from elea.model.limits import MAX_MEETINGS
 from elea.model.node_id import NodeId
@@ -74,7 +75,7 @@ class DiscoverySettings:
 
 
 class Seeker:
-    """Asks a group for nodes until closed; `on_found` gets every answer, in the thread of the socket.
+    """Asks a group for nodes until closed; `on_found` gets every answer, in a turn of the loop.
 
     Args:
         what: the roles asked for, a sum.
@@ -83,7 +84,7 @@ class Seeker:
 
     def __init__(
         self,
-        keeper: Keeper,
+        loop: Loop,
         what: int,
         on_found: Callable[[Found], None],
         *,
@@ -92,10 +93,10 @@ class Seeker:
         ttl: int = 1,
         own_id: bytes | None = None,
     ) -> None:
-        self._keeper = keeper
+        self._loop = loop
         self._on_found = on_found
         self._scouter = Scouter(what, monotonic(), own_id=own_id)
-        self._sender = ScoutSender(self._answer, group=group, names=interface, ttl=ttl)
+        self._sender = ScoutSender(self._answer, loop, group=group, names=interface, ttl=ttl)
         self._closed = False
         self._ask()
 
@@ -104,7 +105,7 @@ class Seeker:
             return
         for datagram in self._scouter.to_send(monotonic()):
             self._sender.ask(datagram)
-        self._keeper.at(self._scouter.next_deadline(), self._ask)
+        self._loop.at(self._scouter.next_deadline(), self._ask)
 
     def _answer(self, datagram: bytes, source: tuple[str, int]) -> None:
         found = self._scouter.receive(datagram)
@@ -152,7 +153,7 @@ class Discovery:
             return
         if settings.answers:
             self._answerer = ScoutAnswerer(self.node.node_id, self.node.role, self.links.locators())
-            self._listener = ScoutListener(self._scout, group=settings.group, names=settings.interface)
+            self._listener = ScoutListener(self._scout, self.node.loop, group=settings.group, names=settings.interface)
         if settings.autoconnect and self.node.role is not Role.CLIENT:
             self._seeker = self._seek(self._found)
 
@@ -165,7 +166,7 @@ class Discovery:
     def _seek(self, on_found: Callable[[Found], None]) -> Seeker:
         settings = self.settings
         return Seeker(
-            self.node.keeper,
+            self.node.loop,
             sum(settings.autoconnect),
             on_found,
             group=settings.group or SCOUTING_GROUP,

@@ -13,8 +13,8 @@ import threading
 from collections import deque
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from elea.broker.delivery import Mailbox
 from elea.broker.translate import Keys, UnknownResource
+from elea.io.dispatch import Mailbox
 from elea.model import keyexpr
 from elea.model.errors import DecodeError, InvalidKeyExpr
 from elea.model.limits import HELD_OCTETS, MAX_OCTETS, MAX_REMEMBERED
@@ -208,13 +208,13 @@ class Exchange:
         """Queue a response or the end of them, behind those that are held back."""
         node = self._session.node
         held = self._held
-        if threading.get_ident() in node.readers:
+        if node.delivers():
             held.append((conduit, head, payload))
             self._held_octets += len(head) + len(payload)
             if not self._due:
                 # Behind all that is to be brought now. Who is held up by a handler lets another thread go on.
                 self._due = True
-                node.round.add(self._box, None)
+                node.dispatch.add(self._box, None)
             if self._held_octets > HELD_OCTETS:
                 self.write_held()
         elif held or self._writing.locked():

@@ -7,7 +7,6 @@ waited for at once, so a thousand stuck ones cost no more than one.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
@@ -75,7 +74,7 @@ class _Leaving:
         # Leaving first could lose data: a socket closed with something unread in it, or written to after that, resets
         # the connection, and a node whose connection is reset may not read what it has got already.
         everything = written and not waiting
-        if everything and (not connection.link.streamed or connection.is_read_by(threading.current_thread())):
+        if everything and (not connection.link.streamed or connection.loop.is_led_here()):
             return True  # who leaves a datagram link says nothing, and what this thread reads nobody else would see
         return monotonic() - self._since >= (FAREWELL_SECONDS if everything else STALLED_SECONDS)
 

@@ -5,27 +5,25 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from elea.broker.claims import Claims
-from elea.broker.guarding import Guard
-from elea.broker.intake import Intake
-from elea.broker.leading import Lead
 from elea.broker.leaving import leave
 from elea.broker.node import Node
 from elea.broker.zenoh1 import Zenoh1Session
 from elea.io.chance import SystemChance
-from elea.io.dial import AnyLink, connect
+from elea.io.dial import connect
 from elea.io.errors import LinkError
-from elea.io.lookout import has_lookout
+from elea.io.link import Link
+from elea.io.loop import IN, OUT, SERVED, Pollable
 from elea.io.losses import Losses
 from elea.io.memory import WORTH, Door, Pool, SharedOut, has_memory, keep_heap, shares_machine
-from elea.io.reading import BatchReader
+from elea.io.reading import LARGE, BatchReader
 from elea.io.sending import Outbox
+from elea.io.spin import LIMIT as SPIN_LIMIT
 from elea.io.tap import tapped
-from elea.io.timers import Timer, monotonic
+from elea.io.timers import Timer, thread_time
 from elea.io.tls_settings import TlsSettings
-from elea.io.vigil import Vigil
 from elea.model.errors import EleaError, OperationTimeout, ProtocolError, SessionClosed, SessionError, SessionRefused
 from elea.model.limits import MAX_MESSAGE
 from elea.model.logger import logger
@@ -50,6 +48,12 @@ __all__ = ["Connection", "LinkSettings", "Links"]
 
 _log = logger("elea.broker")
 
+RECEIVED_AT_ONCE: Final = 16
+"""How often a link is read in one turn that must be read until nothing is left."""
+
+BLOCKED_SECONDS: Final = 0.001
+"""How long a link waits that shares a socket with others, when that takes no more."""
+
 REGIONS = {Role.CLIENT: Region.CLIENTS, Role.PEER: Region.PEERS, Role.ROUTER: Region.ROUTERS}
 
 
@@ -68,117 +72,149 @@ class LinkSettings:
     keep_alives: int = 4
     wait_before_drop: float = 0.001
     wait_before_close: float = 5.0
-    wait_awake: bool = True
+    spin: float = SPIN_LIMIT
     shared_memory: int = 0
     shared_from: int = WORTH
     backoff: Callable[[], Backoff] = Backoff
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Connection:
+class Connection(Pollable):
     """One link from its opening to its end: a handshake, then a session."""
 
-    def __init__(self, links: Links, link: AnyLink, machine: Initiator | Acceptor) -> None:
+    def __init__(self, links: Links, link: Link, machine: Initiator | Acceptor) -> None:
+        super().__init__()
         self.links = links
         self.link = link
-        self._now = links.keeper.now
+        self.loop = links.loop
+        self._now = links.loop.now
         self.session: Zenoh1Session | None = None
         self.peer_id = b""  # known before the session is
         self.error: EleaError | None = None
         self.ready = threading.Event()
         self.ended = threading.Event()
         self._machine = machine
-        self.intake: Intake | None = None
-        """What takes the batches of the session, once it is open."""
         self._receiver: Receiver | None = None
         self._sender: Sender | None = None
         self._timer: Timer | None = None
         self._ending = threading.Lock()
         self.reader = BatchReader(link)
         self.memory: SharedOut | None = None
-        self.vigil: Vigil = Vigil()
-        self.lead = Lead(self)
-        self._deliverer: threading.Thread | None = None
-        self._handing_over = threading.Lock()
-        self.busy_since = 0.0
-        self._reading = threading.Thread(target=self._run, name=f"elea-read-{link.remote}", daemon=True)
+        self._drains = link.drains
+        self._pauses = 0
+        self._told_of_size = False
 
     def start(self) -> None:
         """Begin the handshake and read."""
         if isinstance(self._machine, Initiator):
             self._machine.start()
-        self._timer = self.links.keeper.at(self._machine.next_deadline() or self._now(), self._opening_late)
+        self._timer = self.loop.at(self._machine.next_deadline() or self._now(), self._opening_late)
         self._say()
         self._begin_reading()
 
     # -- reading ------------------------------------------------------------------------------------------------------
 
     def _begin_reading(self) -> None:
-        self._reading.start()
+        descriptor = self.link.fileno()
+        if descriptor >= 0:
+            self.loop.add(self, descriptor)
+        else:
+            self.link.on_arrival = self._serve
+        if self._drains:
+            self.loop.soon(self._serve)  # what came with the end of a TLS handshake, the poller does not see
 
-    def _run(self) -> None:
-        """Read and deliver, for as long as this thread is the one that reads."""
-        node, lead, guard = self.links.node, self.lead, self.links.guard
-        me = threading.current_thread()
-        node.readers.add(threading.get_ident())
+    def on_ready(self, mask: int) -> None:
+        if mask & OUT and self.session is not None:
+            self.session.outbox.on_writable()
+        if mask & ~OUT:
+            self._read()
+
+    def _read(self) -> None:
+        """Take what has arrived."""
+        reader, loop = self.reader, self.loop
         try:
-            while self._reading is me:
-                guarded = guard.offered and self.reader.vigil is not None
-                batch = guard.next(self) if guarded else self.reader.next()
-                if batch is None:
-                    if self._reading is not me:
-                        return
+            for _ in range(RECEIVED_AT_ONCE):
+                if self._pauses or self.ended.is_set():
+                    return
+                came = reader.receive(loop.buffer, loop.view)
+                if came < 0:
+                    return
+                if not came:
                     self.end(SessionClosed(text="the other node closed the link"))
                     return
-                self._batch(batch)
-                if node.round:
-                    wanted = lead.is_wanted()
-                    self.begin_busy()
-                    node.round.make()
-                    if self.end_busy() and wanted:
-                        if not lead.step_back():
-                            return
-                        self.go_on()
+                if not self._take() or not self._drains:
+                    return
+            loop.soon(self._serve)
         except EleaError as error:
             self._give_up(error)
         except Exception as error:  # noqa: BLE001 - whatever it was, the link must not stay half alive
             _log.exception("reading failed: link=%s", self.link.remote)
             self.end(SessionClosed(text=f"internal error: {error!r}"))
-        finally:
-            if self.ended.is_set():
-                # A buffer of a MiB would else wait for the garbage collector, as this object is part of cycles.
-                self.reader = BatchReader(self.link, limit=0, buffer_size=0)
-                if self.intake is not None:
-                    self.intake.reader = self.reader
-                if self._receiver is not None:
-                    self._receiver.memory = None
-                if not lead.stepped_back and self._reading is me:
-                    lead.close()
-            node.readers.discard(threading.get_ident())
-            node.deliver_soon()  # what the end of this link meant to others
 
-    def begin_busy(self) -> None:
-        """The thread that reads may be held up from here on; `take_over` is called if it is."""
-        self._deliverer, self.busy_since = threading.current_thread(), monotonic()
-        self.links.node.watch.look()
-
-    def end_busy(self) -> bool:
-        """Whether no other thread has gone on with the reading meanwhile, nor will.
-
-        Under the lock: one that is just taking over has looked at `busy_since` already, and two must never read.
-        """
-        with self._handing_over:
-            if self._reading is not threading.current_thread():
+    def _take(self) -> bool:
+        """Take the batches that have been received; whether this thread may read on."""
+        reader, loop = self.reader, self.loop
+        while (batch := reader.cut()) is not None:
+            begun = thread_time() if self.is_costly else 0.0
+            self._batch(batch)
+            if not loop.is_led_here():
+                self.is_costly = not begun or thread_time() - begun > SERVED
+                loop.aside -= 1
+                self.resume()  # it had to wait for something, and what is left has been kept
                 return False
-            self.busy_since = 0.0
-            return True
+            if loop.dispatch and not loop.deliver(reader.has_more):
+                if loop.is_led_here():
+                    self.on_takeover()  # a thread of the user's, which leaves the rest to others
+                return False
+            if self._pauses or self.ended.is_set():
+                reader.keep()
+                return False
+            if loop.is_served_long():
+                self.is_costly = True
+                self.on_takeover()
+                return False
+        reader.keep()
+        return True
 
-    def go_on(self) -> None:
-        """Other threads have read: what they found is dealt with here."""
-        if self.lead.fault is not None:
-            raise self.lead.fault
-        if self._receiver is not None and self._receiver.closed:
-            self.end(SessionClosed(text="the other node closed the session"))
+    def on_takeover(self) -> None:
+        self.reader.keep()
+        self.loop.soon(self._serve)
+
+    def _serve(self) -> None:
+        """As if the poller had found it ready: take what was kept, and what has come since."""
+        loop = self.loop
+        before = loop.current
+        loop.begin_serving(self)
+        try:
+            self._go_on()
+        finally:
+            if loop.is_led_here():
+                loop.current = before
+
+    def _go_on(self) -> None:
+        if self._pauses or self.ended.is_set():
+            return
+        if not self.reader.has_kept:
+            self._read()
+            return
+        try:
+            self.reader.load(self.loop.buffer, self.loop.view)
+            if self._take() and self._drains:
+                self._read()
+        except EleaError as error:
+            self._give_up(error)
+
+    def pause(self) -> None:
+        self._pauses += 1
+        self.loop.change(self, self.mask & ~IN)
+        if not self.loop.in_turn:
+            self.reader.keep()
+
+    def resume(self) -> None:
+        self._pauses -= 1
+        if not self._pauses:
+            self.loop.change(self, self.mask | IN)
+            self.loop.soon(self._serve)
 
     def _give_up(self, error: EleaError) -> None:
         """What came cannot be taken: say so if that is usual, and end."""
@@ -186,22 +222,9 @@ class Connection:
         self._refuse_quietly(error)
         self.end(error)
 
-    def take_over(self) -> None:
-        """The reading thread is held up by a handler: another one reads on."""
-        node = self.links.node
-        with self._handing_over:
-            if self.ended.is_set() or not self.busy_since:
-                return
-            self.busy_since = 0.0
-            # A courier brings what waits behind that handler; what the handler does from now on waits for nobody.
-            if self._deliverer is not None and self._deliverer.ident is not None:
-                node.readers.discard(self._deliverer.ident)  # before the next thread starts, which soon delivers itself
-            self._reading = threading.Thread(target=self._run, name=f"elea-read-{self.link.remote}", daemon=True)
-        self._reading.start()
-        node.round.make_soon()
-
     def _batch(self, batch: bytes | memoryview) -> None:
-        if self.intake is None:
+        receiver, session = self._receiver, self.session
+        if receiver is None or session is None:
             agreement = self._machine.receive(bytes(batch), self._now())
             if agreement is not None:
                 self._open(agreement)
@@ -211,8 +234,30 @@ class Connection:
             if agreement is not None:
                 self._opened()
             return
-        if self.intake.take(batch):
+        receiver.receive(batch, self._now(), session)
+        if self.links.node.scanner is not None:
+            self._take_frames(receiver, session)
+        if receiver.oversized and not self._told_of_size:
+            self._told_of_size = True
+            _log.warning("message too large, dropped: node=%s limit=%d", NodeId(session.node_id), receiver.max_message)
+        if receiver.closed:
             self.end(SessionClosed(text="the other node closed the session"))
+
+    def _take_frames(self, receiver: Receiver, session: Zenoh1Session) -> None:
+        """Take the frames that have arrived behind a batch, all at once: somebody makes columns of them."""
+        waiting = self.reader.waiting
+        size = receiver.frames_in(waiting)
+        if size >= LARGE:
+            octets = bytes(waiting[:size])
+            self.reader.pass_over(size)
+            receiver.receive_frames(octets, self._now(), session)
+
+    def _on_blocked(self, blocked: bool) -> None:
+        """The kernel takes no more, or does again."""
+        if self.descriptor >= 0:
+            self.loop.change(self, self.mask | OUT if blocked else self.mask & ~OUT)
+        elif blocked and self.session is not None:
+            self.loop.after(BLOCKED_SECONDS, self.session.outbox.on_writable)
 
     # -- the handshake ------------------------------------------------------------------------------------------------
 
@@ -266,19 +311,17 @@ class Connection:
         outbox = Outbox(
             self.link,
             take if agreement.lowlatency else sender.take,
+            self.loop,
             room=sender.room,
+            on_blocked=self._on_blocked,
             on_broken=self.end,
             wait_before_drop=settings.wait_before_drop,
             wait_before_close=settings.wait_before_close,
             losses=self.links.losses,
             count=count_messages,
-            now=self.links.now,
-            soon=self.links.soon,
         )
         self._receiver = receiver = Receiver(agreement, self._now(), max_message=settings.max_message)
         self.reader.settle = receiver.settle
-        if settings.wait_awake and has_lookout(self.link):
-            self.reader.keep_vigil(self.vigil, outbox)
         door = self.links.door_for(self.link)
         if door is not None:
             receiver.on_memory = door.take
@@ -289,7 +332,6 @@ class Connection:
         stalled = SessionClosed(CloseReason.UNRESPONSIVE, "the other node takes no more messages")
         session.on_stalled = lambda: self.end(stalled)
         self.session = session
-        self.intake = Intake(self.links.node, session, receiver, self.reader)
 
     def _share(self, node_id: bytes, sender: Sender, outbox: Outbox) -> None:
         """Lay large payloads in memory, if the other node turns out to be one that can take them from there."""
@@ -326,6 +368,8 @@ class Connection:
             return
         now = self._now()
         agreement = session.agreement
+        if self._pauses:
+            receiver.last_heard = now  # it may say what it likes, nobody reads it
         if now >= lease_ends(receiver.last_heard, agreement.peer_lease):
             self.end(SessionClosed(CloseReason.EXPIRED, "the other node was silent for its whole lease"))
             return
@@ -338,7 +382,7 @@ class Connection:
                 return
             due = now + agreement.own_lease / self.links.settings.keep_alives
         when = min(due, lease_ends(receiver.last_heard, agreement.peer_lease))
-        self._timer = self.links.keeper.at(max(when, now + 0.001), self._watch)
+        self._timer = self.loop.at(max(when, now + 0.001), self._watch)
 
     # -- the end ------------------------------------------------------------------------------------------------------
 
@@ -348,15 +392,9 @@ class Connection:
         if session is not None and sender is not None:
             session.outbox.control(sender.close(reason))
 
-    def is_read_by(self, thread: threading.Thread) -> bool:
-        """Whether it is this thread that would notice if the other node left."""
-        return self._reading is thread
-
     def close(self) -> None:
         """End the session; what still waits is lost, so `leave` first."""
         self.end(SessionClosed(text="closed by this node"))
-        if self._reading is not threading.current_thread() and self._reading.is_alive():
-            self._reading.join(1.0)
 
     def end(self, error: EleaError) -> None:
         """However it came: the link is closed, the space is told, once."""
@@ -367,8 +405,10 @@ class Connection:
             self.ended.set()
         if self._timer is not None:
             self._timer.cancel()
+        self.loop.remove(self)
         self.link.close()
-        self.lead.end()
+        if self._receiver is not None:
+            self._receiver.memory = None
         if self.session is not None:
             self.session.outbox.close()
         if self.memory is not None:
@@ -379,14 +419,12 @@ class Connection:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Links:
-    """All links of a node; `elea.testing` serves them otherwise, without threads and chance."""
+    """All links of a node; `elea.testing` makes them of something else than sockets."""
 
     def __init__(self, node: Node, settings: LinkSettings, *, chance: Random | None = None) -> None:
         self.node = node
         self.settings = settings
-        self.keeper = node.keeper
-        self.now: Callable[[], float] = monotonic
-        self.soon: Callable[[Callable[[], None]], object] | None = None
+        self.loop = node.loop
         self.listeners: list[Listener] = []
         self.connections: set[Connection] = set()
         self.on_left: Callable[[Connection], None] | None = None
@@ -397,7 +435,6 @@ class Links:
         self.losses = Losses()
         self.on_joining: Callable[[Zenoh1Session], None] | None = None
         self._opening: set[Connection] = set()
-        self.guard = Guard(node)
         self._claims: Claims[Connection] = Claims(node.node_id)
         self._lock = threading.Lock()
         self._closed = False
@@ -409,11 +446,11 @@ class Links:
         self._door: Door | None = None
         self._has_door = settings.shared_memory > 0 and has_memory()
 
-    def _made(self, link: AnyLink, machine: Initiator | Acceptor) -> Connection:
+    def _made(self, link: Link, machine: Initiator | Acceptor) -> Connection:
         # No attribute of the class: compiled, it would not be looked for in a class derived from this one.
         return Connection(self, link, machine)
 
-    def offer_for(self, link: AnyLink) -> Offer:
+    def offer_for(self, link: Link) -> Offer:
         """What this node wants of a session over `link`."""
         offer = self.settings.offer
         return replaced(offer, batch_size=min(offer.batch_size, link.mtu))
@@ -426,7 +463,7 @@ class Links:
         """
         wait = self.settings.open_timeout if timeout is None else timeout
         link = tapped(connect(locator, timeout=wait, tls=self.settings.tls), accepted=False)
-        connection = self._made(link, Initiator(self.offer_for(link), self.keeper.now(), wait))
+        connection = self._made(link, Initiator(self.offer_for(link), self.loop.now(), wait))
         self._start(connection)
         if not connection.ready.wait(wait + 1.0):
             connection.end(OperationTimeout(f"no session with {locator} within {wait} s"))
@@ -443,7 +480,10 @@ class Links:
         from elea.io.listening import listen  # not with the module: clients do not
 
         listener = listen(
-            locator, tls=self.settings.tls, on_link=lambda link: self._accept(tapped(link, accepted=True))
+            locator,
+            loop=self.loop,
+            tls=self.settings.tls,
+            on_link=lambda link: self._accept(tapped(link, accepted=True)),
         )
         self.listeners.append(listener)
         return listener
@@ -460,7 +500,7 @@ class Links:
 
     def dropped(self) -> dict[str, int]:
         """Messages lost in this node, by reason: on the way out, over all links there were, and to slow handlers."""
-        return {**self.losses.counts, "undelivered": self.node.round.dropped}
+        return {**self.losses.counts, "undelivered": self.node.dispatch.dropped}
 
     def close(self) -> None:
         """End everything; returns soon, whatever the others do."""
@@ -475,7 +515,7 @@ class Links:
         if self._door is not None:
             self._door.close()
 
-    def door_for(self, link: AnyLink) -> Door | None:
+    def door_for(self, link: Link) -> Door | None:
         """Where other nodes of this machine bring memory, if both ends of a link may be on it; else None."""
         if not self._has_door or not shares_machine(link):
             return None
@@ -490,14 +530,14 @@ class Links:
 
     # -- what connections say -----------------------------------------------------------------------------------------
 
-    def _accept(self, link: AnyLink) -> None:
+    def _accept(self, link: Link) -> None:
         if len(self._opening) >= self.settings.accept_pending:
             self._refuse(link.remote, f"{self.settings.accept_pending} links are opening already (accept_pending)")
             link.close()
             return
         acceptor = Acceptor(
             self.offer_for(link),
-            self.keeper.now(),
+            self.loop.now(),
             cookie_key=self._cookie_key,
             random=self._chance,
             users=self.settings.users,
@@ -541,19 +581,11 @@ class Links:
                 connection.link.close()
                 raise SessionClosed(text="this node is closed")
             self._opening.add(connection)
-        self.node.watch.add(connection)
         try:
             connection.start()
         except BaseException as error:  # the link broke, or the system gives no more threads
             connection.end(SessionClosed(text=f"the link could not be served: {error}"))
             raise
-
-    def _offer_lead(self) -> None:
-        """Threads that wait may read a link that is the only one; a router's threads have others to serve."""
-        only = next(iter(self.connections)) if len(self.connections) == 1 else None
-        offered = only is not None and self.node.role is not Role.ROUTER and has_lookout(only.link)
-        self.node.lead = only.lead if only is not None and offered else None
-        self.guard.offer(len(self.connections) > 1)
 
     def joined(self, connection: Connection) -> None:
         """A handshake has succeeded."""
@@ -563,7 +595,6 @@ class Links:
             self._opening.discard(connection)
             other = self._claims.confirm(session.node_id, connection)
             self.connections.add(connection)
-            self._offer_lead()
         if other is not None:
             other.end(SessionClosed(CloseReason.MAX_LINKS, "both nodes connected at once, another link was kept"))
         with self.node.lock:
@@ -588,12 +619,10 @@ class Links:
             self._opening.discard(connection)
             self._claims.release(connection.peer_id, connection)
             was_open = connection in self.connections
-            self.node.watch.discard(connection)
             self.connections.discard(connection)
-            self._offer_lead()
         if was_open and connection.session is not None:
             with self.node.lock:
-                self.node.space.remove_face(connection.session, self.keeper.now())
+                self.node.space.remove_face(connection.session, self.loop.now())
             self.node.settle()
             _log.info("session ended: node=%s reason=%s", NodeId(connection.session.node_id), connection.error)
             for listener in list(self.listeners_of_events):

@@ -11,12 +11,12 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from elea.broker.delivery import Round, Watch
 from elea.broker.openmetrics import OpenMetrics
 from elea.broker.own import OwnSession
 from elea.broker.relay import Numbers, OutgoingKey, Stamper
 from elea.broker.routes import Forwarder, Route, Scanning
-from elea.io.timers import Keeper
+from elea.io.interrupts import Shield
+from elea.io.loop import Loop
 from elea.model.logger import logger
 from elea.model.node_id import NodeId
 from elea.model.qos import Role
@@ -27,7 +27,6 @@ from elea.space.space import Space
 from elea.wire.zenoh1.messages import Encoding, Err, Oam
 
 if TYPE_CHECKING:
-    from elea.broker.leading import Lead
     from elea.broker.zenoh1 import Zenoh1Session
 
 __all__ = ["Node"]
@@ -45,19 +44,17 @@ def _refusal(problem: str) -> Err:
 class Node:
     """The parts every role has; links are `Links`' business."""
 
-    def __init__(self, node_id: bytes, role: Role, keeper: Keeper, *, timestamping: bool) -> None:
+    def __init__(self, node_id: bytes, role: Role, loop: Loop, *, timestamping: bool) -> None:
         self.node_id = node_id
         self.role = role
-        self.keeper = keeper
+        self.loop = loop
         self.generation = 0
         """Changes whenever a route may be another than before; read without a lock by everyone who remembers one."""
         self.lock = threading.RLock()
         self.space = Space(role, node_id, timeout_body=lambda: TIMEOUT_REPLY, refusal_body=_refusal)
-        self.round = Round()
-        self.watch = Watch()
-        self.readers: set[int] = set()  # threads that read links, and so deliver
-        self.lead: Lead | None = None
-        """Taken by threads that wait for what comes, if they may read it themselves."""
+        self.dispatch = loop.dispatch
+        self.collecting: set[int] = set()
+        """Threads that deliver what they have left in the dispatch queue when they are done."""
         self.numbers = Numbers()
         self.scanner: Callable[[], Scanning] | None = None
         """Makes what reads samples to blocks, while there are subscribers of this process that take them."""
@@ -82,18 +79,26 @@ class Node:
     def control(self, face: Face, message: Control) -> None:
         """A neighbour, or this process, says something to the space."""
         with self.lock:
-            self.space.receive(face, message, self.keeper.now())
+            self.space.receive(face, message, self.loop.now())
         self.settle()
 
     def ask(self, face: Face, request: Request) -> None:
         """The same for a query, which changes no route: a third of the cost."""
-        now = self.keeper.now()
+        if threading.get_ident() == threading.main_thread().ident:
+            with Shield():  # Ctrl-C while it is being written would end the link
+                self._ask(face, request)
+        else:
+            self._ask(face, request)
+
+    def _ask(self, face: Face, request: Request) -> None:
+        now = self.loop.now()
+        seen = self.space.look_for_query(face, request)
         with self.lock:
-            self.space.receive(face, request, now)
+            self.space.ask(face, request, now, seen)
         timeout = QUERY_TIMEOUT if request.timeout_ms is None else request.timeout_ms / 1000
         if self._later or now + timeout < self._due:  # mostly a timer is set already, for an older query
             self.settle()
-        elif self.round:
+        elif self.dispatch:
             self.deliver_soon()
 
     def answer(self, face: Face, message: Response | ResponseFinal) -> None:
@@ -102,13 +107,16 @@ class Node:
             self.space.answer(face, message)
         if self._later:
             self.settle()
-        elif self.round:
+        elif self.dispatch:
             self.deliver_soon()
         if self._crowded:
             self._wait_for_room()
 
     def crowded(self, wait: Callable[[], object]) -> None:
-        """Answers are queued beyond a bound: whoever has answered, and is out of the lock, calls `wait`."""
+        """Answers are queued beyond a bound: whoever has answered, and is out of the lock, calls `wait`.
+
+        That holds up the link they came from, or a thread of the user's.
+        """
         self._crowded.append(wait)
 
     def _wait_for_room(self) -> None:
@@ -129,7 +137,7 @@ class Node:
         due = self.space.next_deadline()
         if due is not None and due < self._due:
             self._due = due
-            self.keeper.at(due, self._on_deadline)
+            self.loop.at(due, self._on_deadline)
         while self._later:
             try:
                 work = self._later.popleft()
@@ -139,11 +147,13 @@ class Node:
         self.deliver_soon()
 
     def deliver_soon(self) -> None:
-        """See to it that what lies in mailboxes is brought: by this thread if it reads, which it will when it is done
-        with its batch, else by a courier.
-        """
-        if self.round and threading.get_ident() not in self.readers:
-            self.round.make_soon()
+        """See to it that what lies in mailboxes is brought: by this thread if it `delivers`, else by a worker."""
+        if self.dispatch and not self.delivers():
+            self.dispatch.make_soon()
+
+    def delivers(self) -> bool:
+        """Whether this thread brings what lies in mailboxes when it is done with what it is at."""
+        return self.loop.is_led_here() or threading.get_ident() in self.collecting
 
     def refresh(self) -> None:
         """Something that routes depend on may have changed."""
@@ -152,7 +162,7 @@ class Node:
     def _on_deadline(self) -> None:
         with self.lock:
             self._due = float("inf")
-            self.space.on_deadline(self.keeper.now())
+            self.space.on_deadline(self.loop.now())
         self.settle()
 
     # -- samples ------------------------------------------------------------------------------------------------------
@@ -166,10 +176,12 @@ class Node:
 
     def route(self, source: Face, key: str) -> Route:
         """Where samples on `key` from `source` go."""
+        # First the generation, then the look: what changes in between makes the route be found again.
+        generation = self.generation
+        seen = self.space.look(source, key)
         with self.lock:
-            generation = self.generation
             # A session may end while its last batch is being read.
-            faces = tuple(self.space.targets(source, key)) if self.space.knows(source) else ()
+            faces = tuple(self.space.targets(source, key, seen)) if self.space.knows(source) else ()
             others: tuple[Forwarder, ...] = tuple(face for face in faces if face is not self.own)  # type: ignore[misc]
             if generation != self._groups_of:
                 self._groups_of, self._groups = generation, {}

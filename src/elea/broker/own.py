@@ -9,8 +9,8 @@ import itertools
 import threading
 from typing import TYPE_CHECKING, Final
 
-from elea.broker.delivery import Mailbox
 from elea.broker.timeouts import Timeouts
+from elea.io.dispatch import Mailbox
 from elea.model import keyexpr
 from elea.model.keyexpr import KeyExpr
 from elea.model.limits import CACHED_KEY_CHARS, CACHED_ROUTES
@@ -147,7 +147,7 @@ class OwnSession:
         self._asking: dict[int, Mailbox] = {}
         self._left: dict[int, int] = {}  # how many may still answer, where that is more than one
         self._known: dict[tuple[str, QueryTarget, bool], Matching] = {}
-        self.timeouts = Timeouts(node.keeper, self._asking, self._expired)
+        self.timeouts = Timeouts(node.loop, self._asking, self._expired)
         self._watching: dict[int, Watching] = {}
         self._tokens: dict[int, str] = {}
         self._lock = threading.Lock()
@@ -178,11 +178,11 @@ class OwnSession:
             case Declare(interest_id=None) | Undeclare():
                 for watching in list(self._watching.values()):
                     if watching.wants(message):
-                        self.node.round.add(watching.box, message)
+                        self.node.dispatch.add(watching.box, message)
             case Declare(interest_id=interest_id) | FinalMessage(interest_id=interest_id):
                 found = self._watching.get(interest_id or 0)
                 if found is not None:
-                    self.node.round.add(found.box, message)
+                    self.node.dispatch.add(found.box, message)
 
     def _asked(self, request: Request) -> None:
         """A query from elsewhere: every matching queryable here gets it."""
@@ -192,7 +192,7 @@ class OwnSession:
             return
         asked = Asked(self, request, matching, False)
         for answering in matching.answering:
-            if not self.node.round.add(answering.box, asked, _octets(request.body)):
+            if not self.node.dispatch.add(answering.box, asked, _octets(request.body)):
                 self.node.later(asked.done)  # it will not answer, so nobody need wait for it
 
     def _finished(self, number: int) -> None:
@@ -206,7 +206,7 @@ class OwnSession:
             box = self._asking.pop(number, None)
         if box is not None:
             # Beyond the limits: an asker with a full mailbox would else never hear that there is no more.
-            self.node.round.add(box, ResponseFinal(number), beyond=True)
+            self.node.dispatch.add(box, ResponseFinal(number), beyond=True)
 
     # -- what the process declares ------------------------------------------------------------------------------------
 
@@ -320,7 +320,7 @@ class OwnSession:
         """
         for watching in list(self._watching.values()):
             if watching.future and watching.wants(message):
-                self.node.round.add(watching.box, message)
+                self.node.dispatch.add(watching.box, message)
         self.node.deliver_soon()
 
     def watch(self, key: str, kinds: Kinds, mode: InterestMode, box: Mailbox) -> Watching:
@@ -331,7 +331,7 @@ class OwnSession:
             for number, token in list(self._tokens.items()):
                 message = Declare(Entity.TOKEN, -number, token, interest_id=watching.id)
                 if watching.wants(message):
-                    self.node.round.add(box, message)
+                    self.node.dispatch.add(box, message)
         self.node.control(self, Interest(watching.id, mode, kinds, key))
         return watching
 
@@ -356,7 +356,7 @@ class OwnSession:
         if matching:
             asked = Asked(self, request, self._matching(request.key, request.target, here=True), True)
             for answering in matching:
-                if not self.node.round.add(answering.box, asked, _octets(request.body)):
+                if not self.node.dispatch.add(answering.box, asked, _octets(request.body)):
                     asked.done()
         if elsewhere:
             self.node.ask(self, request)
@@ -379,16 +379,16 @@ class OwnSession:
             self._left.pop(number, None)
             box = self._asking.pop(number, None)
         if box is not None:
-            self.node.round.add(box, EXPIRED, beyond=True)
+            self.node.dispatch.add(box, EXPIRED, beyond=True)
             self.node.deliver_soon()
 
     def _answered(self, response: Response) -> None:
         box = self._asking.get(response.id)
         if box is not None:
             # Replies are not dropped: who brought this one waits, once it is out of the space, until there is room.
-            self.node.round.add(box, response, _octets(response.body), beyond=True)
+            self.node.dispatch.add(box, response, _octets(response.body), beyond=True)
             if box.is_full():
-                self.node.crowded(box.wait_for_room)
+                self.node.crowded(lambda: self.node.loop.hold(box) or box.wait_for_room())
 
     def _matching(self, key: str, target: QueryTarget, *, here: bool) -> Matching:
         """The same as `queryables`, remembered until one is declared or undeclared."""

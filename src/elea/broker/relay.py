@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from elea.model.limits import CACHED_KEY_CHARS, MAX_HEADERS, MAX_NUMBERS
-from elea.model.node_id import NodeId
-from elea.model.timestamp import Hlc, HlcUpdate, Timestamp
+from elea.model.timestamp import Hlc
 from elea.wire.primitives import write_z
 from elea.wire.zenoh1.codec import read_timestamp
 from elea.wire.zenoh1.samples import DEFAULT_QOS, Pushed
@@ -79,6 +78,8 @@ class Stamper:
     def __init__(self, clock: Hlc) -> None:
         self.clock = clock
         self.replaced = 0
+        self.accepted = 0
+        """The newest timestamp of another node that may stay, so far."""
         self._id = vle(len(bytes(clock.id))) + bytes(clock.id)
         self._block_ns = -1
         self._next = 0
@@ -109,12 +110,17 @@ class Stamper:
         low = ntp64 & 127
         return low, min(wanted, 128 - low), stamps
 
+    def is_passed(self, low: int, stamps: Stamps) -> bool:
+        """Whether the next of the timestamps that were taken before is not above all that were accepted since."""
+        return (stamps.high << 7) + low + 1 <= self.accepted
+
     def acceptable(self, meta: bytes, now_ns: int) -> bool:
-        """Whether the timestamp of a PUT may stay: not more than the drift ahead of this clock."""
+        """Whether the timestamp of a PUT may stay: of a node, and not more than the drift ahead of this clock."""
         self._block_ns = -1  # what is stamped next must be above this one
         stamp, _ = read_timestamp(meta, 1)
-        remote = Timestamp(stamp.ntp64, NodeId(stamp.id))
-        if self.clock.update(remote, now_ns) is HlcUpdate.ACCEPTED:
+        if stamp.id.strip(b"\0") and self.clock.accepts(stamp.ntp64, now_ns):
+            if stamp.ntp64 > self.accepted:
+                self.accepted = stamp.ntp64
             return True
         self.replaced += 1
         return False
@@ -129,7 +135,10 @@ def stamped(run: Sequence[Pushed], stamper: Stamper, now_ns: int) -> list[Pushed
             low, left, stamps = stamper.take(now_ns, len(run) - len(found))
         if meta is None:
             meta = b"\x21" + FIRST_OCTET[low] + stamps.head
-        elif not (meta[0] & STAMPED and stamper.acceptable(meta, now_ns)):
+        elif meta[0] & STAMPED and stamper.acceptable(meta, now_ns):
+            if stamper.is_passed(low, stamps):
+                left = 1  # the next sample of this key is newer than this one, so it needs other numbers
+        else:
             rest = read_timestamp(meta, 1)[1] if meta[0] & STAMPED else 1
             meta = bytes([meta[0] | STAMPED]) + FIRST_OCTET[low] + stamps.head + meta[rest:]
         found.append((header, scope, suffix, qos, meta, payload))
@@ -198,6 +207,8 @@ class OutgoingKey:
                 parts += (self.stamping(qos) + FIRST_OCTET[low] + tail, payload)
             elif meta[0] & 0x1F != PUT or (meta[0] & STAMPED and stamper.acceptable(meta, now_ns)):
                 parts += (self.prefix(qos) + meta + _size(meta, size), payload)
+                if stamper.is_passed(low, stamps):
+                    left = 1  # the next sample is newer than this one, so it needs other numbers
             else:
                 parts += (self._stamped(qos, meta, FIRST_OCTET[low] + stamps.head, size), payload)
             low += 1

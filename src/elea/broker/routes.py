@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, cast
 
-from elea.broker.delivery import Mailbox
 from elea.broker.relay import OutgoingKey
+from elea.io.dispatch import Mailbox
 from elea.model.keyexpr import KeyExpr
 from elea.model.limits import CACHED_KEY_CHARS, MAX_ROUTES
 from elea.wire.zenoh1.frames import Frames

@@ -12,7 +12,8 @@ from elea.broker.links import Connection, Links, LinkSettings
 from elea.broker.node import Node
 from elea.broker.returning import Returning
 from elea.io.errors import LinkError
-from elea.io.timers import Keeper, monotonic
+from elea.io.loop import Loop
+from elea.io.timers import monotonic
 from elea.model.errors import EleaError, SessionError
 from elea.model.logger import logger
 from elea.model.qos import Role
@@ -41,14 +42,15 @@ class Runtime:
     """The life of a node."""
 
     def __init__(self, node_id: bytes, role: Role, settings: LinkSettings, *, timestamping: bool) -> None:
-        self.keeper = Keeper(node_id[:4].hex())
-        self.node = Node(node_id, role, self.keeper, timestamping=timestamping)
+        self.loop = Loop(node_id[:4].hex(), settings.spin)
+        self.node = Node(node_id, role, self.loop, timestamping=timestamping)
         self.links = Links(self.node, settings)
         self.links.on_left = self._left
         self.discovery: Discovery | None = None
         self.storages: Storages | None = None
         self._wanted: dict[str, Connection | None] = {}
         self._returning: dict[str, Returning] = {}
+        self._lost_at: dict[str, float] = {}
         self._closed = False
         self._stopping = threading.Event()
         self._lock = threading.Lock()
@@ -77,6 +79,7 @@ class Runtime:
                 problems[locator] = error
                 if self.node.role is not Role.CLIENT and not must:
                     self._wanted[locator] = None
+                    self._lost_at[locator] = monotonic()
                     self._retry(locator)
         if problems and (must or self.node.role is Role.CLIENT):
             told = "; ".join(f"{locator}: {problem}" for locator, problem in problems.items())
@@ -86,6 +89,35 @@ class Runtime:
     def is_wanting(self) -> bool:
         """Whether a session has been opened by `connect`: if it is lost, it comes back by itself."""
         return bool(self._wanted)
+
+    @property
+    def wanted(self) -> tuple[str, ...]:
+        """The locators that sessions were opened to by `connect`."""
+        with self._lock:
+            return tuple(self._wanted)
+
+    def standing(self, locator: str | None = None) -> tuple[Connection, ...] | None:
+        """The links that `connect` was told of, or the one of a locator; None if one of them is away.
+
+        Who gets the same ones before a question and behind its last answer has heard everybody.
+        """
+        with self._lock:
+            wanted = [one for at, one in self._wanted.items() if locator in (None, at)]
+            found = tuple(one for one in wanted if one is not None and not one.ended.is_set())
+            return found if len(found) == len(wanted) else None
+
+    def away(self) -> dict[str, float]:
+        """The locators that `connect` was told of and that have no link now, with the seconds since it was lost."""
+        now = monotonic()
+        with self._lock:
+            gone = [locator for locator, one in self._wanted.items() if one is None or one.ended.is_set()]
+            return {locator: now - self._lost_at.get(locator, now) for locator in gone}
+
+    def locator_of(self, node_id: bytes) -> str | None:
+        """The locator that led to a neighbour; None if `connect` was told of none."""
+        with self._lock:
+            wanted = [(locator, one.session) for locator, one in self._wanted.items() if one is not None]
+        return next((at for at, session in wanted if session is not None and session.node_id == node_id), None)
 
     def _connect(self, locator: str, timeout: float | None) -> Connection:
         backoff = self.links.settings.backoff()
@@ -115,6 +147,7 @@ class Runtime:
             lost = [locator for locator, wanted in self._wanted.items() if wanted is connection and not self._closed]
             for locator in lost:
                 self._wanted[locator] = None
+                self._lost_at[locator] = monotonic()
         for locator in lost:
             self._retry(locator, self._return_of(locator).lost(monotonic()))
 
@@ -152,6 +185,4 @@ class Runtime:
         if self.storages is not None:
             self.storages.close()  # before the links: what is stored is still acknowledged
         self.links.close()
-        self.node.watch.close()
-        self.node.round.close()
-        self.keeper.close()
+        self.loop.close()

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Container
 from typing import Final
 
-from elea.io.timers import Keeper
+from elea.io.loop import Loop
 
 __all__ = ["Timeouts"]
 
@@ -22,8 +22,8 @@ SWEEP: Final = 1024
 class Timeouts:
     """Calls `expired` with the numbers that are still in `waiting` when their time is over."""
 
-    def __init__(self, keeper: Keeper, waiting: Container[int], expired: Callable[[int], None]) -> None:
-        self._keeper = keeper
+    def __init__(self, loop: Loop, waiting: Container[int], expired: Callable[[int], None]) -> None:
+        self._loop = loop
         self._waiting = waiting
         self._expired = expired
         self._queues: dict[float, deque[tuple[float, int]]] = {}
@@ -32,7 +32,7 @@ class Timeouts:
 
     def add(self, seconds: float, number: int) -> None:
         """A wait begins."""
-        when = self._keeper.now() + seconds
+        when = self._loop.now() + seconds
         with self._lock:
             queue = self._queues.get(seconds)
             if queue is not None:
@@ -41,7 +41,7 @@ class Timeouts:
                     self._sweep()
                 return
             self._queues[seconds] = deque([(when, number)])
-        self._keeper.at(when, lambda: self._look(seconds))
+        self._loop.at(when, lambda: self._look(seconds))
 
     def __len__(self) -> int:
         with self._lock:
@@ -49,7 +49,7 @@ class Timeouts:
 
     def _look(self, seconds: float) -> None:
         """The first of a queue may be due."""
-        now = self._keeper.now()
+        now = self._loop.now()
         due: list[int] = []
         with self._lock:
             queue = self._queues[seconds]
@@ -59,7 +59,7 @@ class Timeouts:
             if following is None:
                 del self._queues[seconds]
         if following is not None:
-            self._keeper.at(following, lambda: self._look(seconds))
+            self._loop.at(following, lambda: self._look(seconds))
         for number in due:
             self._expired(number)
 

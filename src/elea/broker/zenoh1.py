@@ -7,12 +7,13 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from elea.broker.bundle import Bundle
-from elea.broker.delivery import Mailbox
 from elea.broker.exchange import Exchange
 from elea.broker.relay import stamped
 from elea.broker.routes import Arrived, Keeping, Route, Routes, Scanning
 from elea.broker.translate import Keys, UnknownResource, from_wire, to_wire
+from elea.io.dispatch import Mailbox
 from elea.io.errors import LinkClosed
+from elea.io.sending import FORWARDED
 from elea.model import keyexpr
 from elea.model.errors import InvalidKeyExpr, Truncated
 from elea.model.logger import logger
@@ -102,22 +103,30 @@ class Zenoh1Session:
 
     def wait_for_room(self, conduit: int) -> None:
         """Wait until the other node has taken what is queued beyond the bound; one that does not is given up."""
-        with contextlib.suppress(LinkClosed):
-            self.outbox.wait_for_room(conduit)
+        if not self.outbox.hold_back(conduit):
+            with contextlib.suppress(LinkClosed):
+                self.outbox.wait_for_room(conduit)
 
     def forward(self, parts: Sequence[bytes], size: int, conduit: int, droppable: bool, samples: int) -> None:
         """Queue rewritten samples. Those that may be dropped are, when there is no room; the others wait for it.
 
-        Waiting holds up the link the samples came from, which is what their publisher asked for with BLOCK; a neighbour
-        that takes nothing for `wait_before_close` is given up (zenoh-1 §6.5).
+        The link the samples came from is not read meanwhile, which is what their publisher asked for with BLOCK; a
+        neighbour that takes nothing for `wait_before_close` is given up (zenoh-1 §6.5).
         """
-        try:
-            if droppable:
-                taken = self.outbox.offer(conduit, parts, size, True, samples)
-            else:
-                taken = self.outbox.put(conduit, parts, size, False, samples)
-        except LinkClosed:
-            return  # this neighbour's end is not the fault of the one we read from
+        outbox = self.outbox
+        if droppable:
+            taken = outbox.offer(conduit, parts, size, True, samples)
+        elif self.node.loop.is_led_here():
+            taken = outbox.push(conduit, parts, size, FORWARDED)
+            if not taken:
+                self.node.later(self.on_stalled)
+            elif outbox.is_full(conduit):
+                outbox.hold_back(conduit)
+        else:
+            try:
+                taken = outbox.put(conduit, parts, size, False, samples)
+            except LinkClosed:
+                return  # this neighbour's end is not the fault of the one we read from
         if taken:
             self.joined += samples - (len(parts) >> 1)
 
@@ -137,11 +146,12 @@ class Zenoh1Session:
     def network(self, buf: bytes, at: int, priority: int, reliable: bool) -> int:
         """Take the network messages from `at` on."""
         size = len(buf)
-        now_ns = self.node.keeper.wall_ns()
+        now_ns = self.node.loop.wall_ns()
         try:
             while at < size:
                 if RESPONSE_FINAL <= buf[at] & 0x1F <= REQUEST:
-                    self._bundle.flush()  # what it says comes after the samples before it
+                    self._hand_over(now_ns)
+                    self.node.loop.share()
                     end = self._exchange.take(buf, at)
                     if end > at:
                         at = end
@@ -163,18 +173,14 @@ class Zenoh1Session:
                     raise Truncated(DIALECT, size) from None
                 self._message(message, reliable, now_ns)
         finally:
-            self._bundle.flush()
-            if self._kept:
-                self._keep(now_ns)
+            self._hand_over(now_ns)
         return at
 
     def sample(self, sample: Pushed, priority: int, reliable: bool) -> None:
         """Take a sample that came in fragments."""
-        now_ns = self.node.keeper.wall_ns()
+        now_ns = self.node.loop.wall_ns()
         self._samples([sample], reliable, now_ns)
-        self._bundle.flush()
-        if self._kept:
-            self._keep(now_ns)
+        self._hand_over(now_ns)
 
     def closed(self, reason: int, whole_session: bool) -> None:
         """The other node has ended the session."""
@@ -186,7 +192,7 @@ class Zenoh1Session:
         if make is None:
             return at, frames
         scanner = self._scanner = self._scanner or make()
-        reliable, now_ns, more = frames.header & 0x20 != 0, self.node.keeper.wall_ns(), 0
+        reliable, now_ns, more = frames.header & 0x20 != 0, self.node.loop.wall_ns(), 0
         while at < len(buf):
             at, block, boxes, qos = scanner.scan(buf, at, self.node.generation, self._takers, frames)
             frames = scanner.stopped
@@ -209,9 +215,16 @@ class Zenoh1Session:
         """Leave a block in the mailboxes of those who take it."""
         block.arrival_ns = now_ns
         for box in boxes:
-            if waits and box.is_full():
-                box.wait_for_room()
-            self.node.round.add(box, block, block.size, len(block))
+            self._leave(box, block, block.size, len(block), waits)
+
+    def _leave(self, box: Mailbox, item: Any, octets: int, count: int, waits: bool) -> None:
+        """Leave something in a mailbox. What must not be dropped holds up its link if there is no room."""
+        if waits and box.is_full() and not box.is_open():
+            if self.node.loop.hold(box):
+                self.node.dispatch.add(box, item, octets, count, beyond=True)
+                return
+            box.wait_for_room()
+        self.node.dispatch.add(box, item, octets, count)
 
     def _takers(self, header: int, scope: int, suffix: bytes) -> tuple[str, tuple[Mailbox, ...]] | None:
         """The key of a name and who takes blocks of it; None if others are to get its samples too, or nobody."""
@@ -254,17 +267,22 @@ class Zenoh1Session:
         if route.boxes:
             arrived = Arrived(route.expr, run, reliable)
             for box in route.boxes:
-                if reliable and run[0][3] & BLOCK and box.is_full():
-                    box.wait_for_room()
-                self.node.round.add(box, arrived, arrived.octets, len(run))
+                self._leave(box, arrived, arrived.octets, len(run), reliable and run[0][3] & BLOCK != 0)
 
-    def _keep(self, now_ns: int) -> None:
-        """Hand the samples of a batch to the stores, after they have gone to everybody else: a store may wait."""
-        kept, self._kept = self._kept, {}
-        for keeper, pieces in kept.items():
-            keeper.keep(pieces, now_ns)
+    def _hand_over(self, now_ns: int) -> None:
+        """Let go of the samples collected: to neighbours, then to the stores, which may wait.
+
+        Also before each other message of the batch: what it says or asks comes after the samples before it, whichever
+        thread brings it round.
+        """
+        self._bundle.flush()
+        if self._kept:
+            kept, self._kept = self._kept, {}
+            for keeper, pieces in kept.items():
+                keeper.keep(pieces, now_ns)
 
     def _find(self, header: int, scope: int, suffix: bytes) -> Route | None:
+        self.node.loop.share()  # a key of many chunks among many wildcards takes its time
         try:
             text = str(suffix, "utf-8") if suffix else None
             key = self.keys.resolve(scope, text, bool(header & 0x40))
@@ -278,10 +296,11 @@ class Zenoh1Session:
         return self.node.route(self, key)
 
     def _message(self, message: m.NetworkMessage, reliable: bool, now_ns: int) -> None:
+        self.node.loop.share()
         if isinstance(message, m.Push):
             self._push(message, reliable, now_ns)
             return
-        self._bundle.flush()  # what it says comes after the samples before it
+        self._hand_over(now_ns)
         if isinstance(message, m.Oam):
             if self.node.on_oam is not None:
                 self.node.on_oam(self, message)
@@ -296,7 +315,9 @@ class Zenoh1Session:
             self._exchange.forget()
             if self._scanner is not None:
                 self._scanner.forget()
-        if control is not None:
+        if isinstance(control, Request):
+            self.node.ask(self, control)
+        elif control is not None:
             self.node.control(self, control)
 
     def _push(self, message: m.Push, reliable: bool, now_ns: int) -> None:

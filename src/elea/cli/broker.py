@@ -34,6 +34,9 @@ COLOURS: Final = {logging.INFO: "green", logging.WARNING: "yellow", logging.ERRO
 STACK_BYTES: Final = 1 << 20
 """For each thread, of which a session has two. The usual 8 MiB are never touched, but count where memory is limited."""
 
+SWITCH_SECONDS: Final = 0.0005
+"""How long a thread that works on a costly request may keep the interpreter from the one that serves all links."""
+
 EPILOG: Final = """\
 Runs until Ctrl-C or SIGTERM. The options are those of zenohd. examples:
   elea broker
@@ -87,6 +90,7 @@ def _add_storage_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Runs the broker until it is told to end."""
     threading.stack_size(STACK_BYTES)
+    sys.setswitchinterval(SWITCH_SECONDS)
     out = Output(args)
     config = _config(args)
     if config.get_json("plugins") not in ("null", "{}"):

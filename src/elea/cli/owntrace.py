@@ -16,7 +16,7 @@ from elea.cli.style import CliError
 
 if TYPE_CHECKING:
     from elea.cli.conversation import Conversation
-    from elea.io.dial import AnyLink
+    from elea.io.link import Link
 
 __all__ = ["run"]
 
@@ -60,7 +60,7 @@ class _OwnTrace(Showing):
         super().__init__(args, _OnErrors(args))
         self._numbers = itertools.count(1)
 
-    def opened(self, link: AnyLink, accepted: bool) -> _Heard:
+    def opened(self, link: Link, accepted: bool) -> _Heard:
         """A link was made."""
         from elea.cli.conversation import Conversation
 
@@ -72,7 +72,7 @@ class _OwnTrace(Showing):
 class _Heard:
     """One link: an `Ear`. Side 0 is the one that has connected."""
 
-    def __init__(self, trace: _OwnTrace, number: int, link: AnyLink, accepted: bool, talk: Conversation) -> None:
+    def __init__(self, trace: _OwnTrace, number: int, link: Link, accepted: bool, talk: Conversation) -> None:
         self._trace = trace
         self._number = number
         self._streamed = link.streamed

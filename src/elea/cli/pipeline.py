@@ -1,7 +1,7 @@
 """`elea pipeline`: from the data space to tables and back, as a file describes it.
 
 `new`, `plan` and `check --no-spark` need no Java. Exit codes: 0 done, 1 something is wrong with the file or the run,
-2 usage, 4 somebody runs the pipeline already.
+2 usage, 4 somebody runs the pipeline already, or its definition has changed.
 """
 
 from __future__ import annotations
@@ -55,6 +55,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--backfill", action="store_true", help="run: make the tables again, from the beginning of the log, then end"
     )
     parser.add_argument("--accept-loss", action="store_true", help="run: backfill although the log lost its beginning")
+    parser.add_argument(
+        "--accept-change", action="store_true", help="run: go on although tables have rows of another definition"
+    )
     parser.add_argument("--report", metavar="FILE", help="run: write the report with plots into this file (HTML)")
     parser.add_argument("--master", metavar="URL", help="check, run: where Spark runs (default: local[*])")
 

@@ -32,7 +32,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
     from pyspark import SparkContext
     from pyspark.errors import PySparkException
 
-    from elea.model.errors import PipelineBusy, PipelineFailed
+    from elea.model.errors import PipelineBusy, PipelineChanged, PipelineFailed
     from elea.spark.pipeline import running
     from elea.spark.pipeline.query import cause_of
     from elea.spark.pipeline.report import Report
@@ -51,10 +51,13 @@ def run(args: argparse.Namespace, out: Output) -> int:
                 progress=watch,
                 backfill=args.backfill,
                 accept_loss=args.accept_loss,
+                accept_change=args.accept_change,
                 stop=stop,
             )
     except PipelineBusy as error:
         raise CliError(str(error), "one run at a time; elea pipeline plan shows what it does", REFUSED) from error
+    except PipelineChanged as error:
+        raise CliError(safe(str(error)), f"elea pipeline run {args.file} --backfill", REFUSED) from error
     except PipelineFailed as error:
         out.progress("")
         if isinstance(error.report, Report):

@@ -18,7 +18,15 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 from elea.cli import connection
 from elea.cli.output import Output, safe, size_text
 from elea.cli.style import CliError
-from elea.model.errors import InvalidSelector, StoreCorrupt, StoreError, StoreFull, StoreInUse, StoreTrimmed
+from elea.model.errors import (
+    InvalidSelector,
+    StampAhead,
+    StoreCorrupt,
+    StoreError,
+    StoreFull,
+    StoreInUse,
+    StoreTrimmed,
+)
 
 if TYPE_CHECKING:
     from elea.store import Damage, Log, Range
@@ -64,6 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--newest-first", "--newest", action="store_true", help="export, read: in the opposite order")
     parser.add_argument("--skip-damaged", action="store_true", help="export, read: pass over what cannot be read")
     parser.add_argument("--accept-loss", action="store_true", help="compact: forget known damage and lost cursors")
+    parser.add_argument("--restamp", action="store_true", help="import: give samples of the future the time of now")
     parser.add_argument("--arrow", metavar="FILE", help="read: write an Arrow IPC stream to FILE; - is standard output")
     parser.add_argument("--parquet", metavar="FILE", help="read: write Parquet to FILE")
     parser.add_argument(
@@ -112,6 +121,9 @@ def _failures() -> Iterator[None]:
         raise CliError(str(error), f"--from {error.first}") from error
     except StoreFull as error:
         raise CliError(str(error), "free some space and run it again", connection.AT_RISK) from error
+    except StampAhead as error:
+        hint = "set the clock of this machine, or --restamp: such samples get the time of now"
+        raise CliError(f"{error}; {error.stored} samples were imported before", hint, 4) from error
     except StoreError as error:
         raise CliError(str(error), "elea store verify DIR shows what is wrong") from error
     except InvalidSelector as error:
@@ -232,15 +244,20 @@ def _range(args: argparse.Namespace) -> Range:
 
 
 def _import(args: argparse.Namespace, out: Output) -> int:
-    from elea.store.transfer import import_arrow, import_json
+    from elea.io.chance import SystemChance
+    from elea.model.node_id import NodeId
+    from elea.model.timestamp import Hlc
+    from elea.store.transfer import Times, import_arrow, import_json
 
     take = import_json if args.format == "json" else import_arrow
     with _stream(args.file, "rb") as source, _opened(args.directory, write=True, create=True) as log:
-        count = take(log, source, lambda done: out.progress(f"{done} samples"))
+        times = Times(log, Hlc(NodeId.random(SystemChance())), time.time_ns(), restamp=args.restamp)
+        count = take(log, source, lambda done: out.progress(f"{done} samples"), times)
         end = log.end
     out.progress("")
-    out.form({"imported": count, "end": end})
-    out.line(f"{out.style.paint('imported', 'green')}  {count} new samples, the log ends at {end}")
+    out.form({"imported": count, "end": end, "restamped": times.restamped})
+    others = f", {times.restamped} with the time of now" if times.restamped else ""
+    out.line(f"{out.style.paint('imported', 'green')}  {count} new samples{others}, the log ends at {end}")
     return 0
 
 

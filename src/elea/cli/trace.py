@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import threading
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from elea.cli import connection, owntrace
 from elea.cli.decode import DIALECTS
@@ -15,7 +15,7 @@ from elea.cli.style import CliError
 
 if TYPE_CHECKING:
     from elea.cli.conversation import Conversation
-    from elea.io.dial import AnyLink
+    from elea.io.link import Link
 
 __all__ = ["add_arguments", "run"]
 
@@ -62,15 +62,18 @@ def run(args: argparse.Namespace) -> int:
     """Traces until it is told to end, or its verb has."""
     from elea.io.errors import LinkError
     from elea.io.listening import listen
+    from elea.io.loop import Loop
 
     if args.own:
         return owntrace.run(args)
     out = Output(args)
     proxy = _Proxy(args, out)
     with connection.stoppable():
+        loop = Loop("trace")
         try:
-            listener = listen(args.listen, on_link=proxy.accept)
+            listener = listen(args.listen, on_link=proxy.accept, loop=loop)
         except LinkError as error:
+            loop.close()
             raise CliError(str(error), "--listen tcp/127.0.0.1:0   takes any free port", connection.REFUSED) from error
         try:
             where = listener.locators()
@@ -80,6 +83,7 @@ def run(args: argparse.Namespace) -> int:
         finally:
             listener.close()
             proxy.close()
+            loop.close()
     if proxy.broken is not None:
         raise proxy.broken
     return 0
@@ -93,9 +97,9 @@ class _Proxy(Showing):
         self.broken: OSError | None = None
         self._to: str = args.to
         self._numbers = itertools.count(1)
-        self._open: set[AnyLink] = set()
+        self._open: set[Link] = set()
 
-    def accept(self, link: AnyLink) -> None:
+    def accept(self, link: Link) -> None:
         """Somebody has connected; called by the listener."""
         threading.Thread(target=self._connect, args=(link,), name="elea-trace", daemon=True).start()
 
@@ -109,7 +113,7 @@ class _Proxy(Showing):
 
     # -- passing on ----------------------------------------------------------------------------------------------------
 
-    def _connect(self, near: AnyLink) -> None:
+    def _connect(self, near: Link) -> None:
         from elea.cli.conversation import Conversation
         from elea.io.dial import connect
         from elea.io.errors import LinkError
@@ -134,13 +138,14 @@ class _Proxy(Showing):
             self._open -= {near, far}
         self.tell(number, "ended", near.remote)
 
-    def _pass_on(self, number: int, links: tuple[AnyLink, AnyLink], side: int, talk: Conversation) -> None:
+    def _pass_on(self, number: int, links: tuple[Link, Link], side: int, talk: Conversation) -> None:
         from elea.io.errors import LinkError
+        from elea.io.link import SocketLink
 
-        source, target = links[side], links[1 - side]
+        source, target = cast(SocketLink, links[side]), links[1 - side]  # a stream in the clear, see `_streamed`
         buffer = memoryview(bytearray(BUFFER))
         try:
-            while count := source.receive_into(buffer):  # type: ignore[union-attr]
+            while count := source.receive_into(buffer):
                 data = bytes(buffer[:count])
                 # Shown first: an answer can then not be shown before what it answers, and the handshake, which
                 # decides how what follows is read, is known in time.

@@ -6,16 +6,16 @@ import socket
 
 from elea.io.addresses import Address, resolve, written
 from elea.io.errors import CannotConnect, ConnectRefused, ConnectTimeout, LinkError, NameUnknown, Unreachable
-from elea.io.link import TcpLink, UnixLink
+from elea.io.link import Link, TcpLink, UnixLink
 from elea.io.locator import Locator
-from elea.io.sockets import AnyLink, apply_config, refuse_multicast, tls_linked
+from elea.io.sockets import apply_config, refuse_multicast, tls_linked
 from elea.io.timers import monotonic
 from elea.io.tls_settings import TlsSettings
 
-__all__ = ["AnyLink", "connect"]
+__all__ = ["connect"]
 
 
-def connect(locator: Locator | str, *, timeout: float = 10.0, tls: TlsSettings | None = None) -> AnyLink:
+def connect(locator: Locator | str, *, timeout: float = 10.0, tls: TlsSettings | None = None) -> Link:
     """Make a link, trying every address of the host within `timeout` seconds.
 
     Raises:
@@ -59,7 +59,7 @@ def _connected(where: Locator, address: Address, *, kind: socket.SocketKind, tim
     return sock
 
 
-def _linked(where: Locator, sock: socket.socket, tls: TlsSettings, timeout: float) -> AnyLink:
+def _linked(where: Locator, sock: socket.socket, tls: TlsSettings, timeout: float) -> Link:
     try:
         if where.protocol == "tls":
             from elea.io.tls import client_context

@@ -2,7 +2,7 @@
 
 A link knows nothing of what it carries. Stream links (tcp, tls, unix) carry batches behind a length prefix, which
 `elea.io.reading` cuts; a datagram link (udp) carries one batch per datagram. Any number of threads may send, close and
-look; one thread reads.
+look; one thread reads. Neither waits, except `send`, for what is said before a session begins.
 """
 
 from __future__ import annotations
@@ -14,21 +14,17 @@ import socket
 import sys
 import termios
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar, Final, Protocol, TypeAlias
 
 from elea.io.errors import LinkClosed
-from elea.io.timers import monotonic
 from elea.model.limits import MAX_BATCH
 from elea.model.values import mypyc_attr
 
 __all__ = [
-    "RECEIVE_BUFFER",
-    "DatagramLink",
     "Link",
     "Octets",
     "SocketLink",
-    "StreamLink",
     "TcpLink",
     "UnixLink",
     "after",
@@ -38,9 +34,6 @@ __all__ = [
 
 Octets: TypeAlias = bytes | bytearray | memoryview
 
-RECEIVE_BUFFER: Final = 1 << 20
-"""Octets asked of the kernel at once. Only what really arrives is ever touched, so an idle link costs one page."""
-
 _LINGER_MS: Final = 10_000
 _IOV_MAX: Final = 1_024
 _DONTWAIT: Final = socket.MSG_DONTWAIT
@@ -49,6 +42,9 @@ _SINGLE: Final = (bytes, bytearray, memoryview)
 
 class Link(Protocol):
     """One connection; `local` and `remote` are locator texts, `mtu` the largest batch to offer, prefix included."""
+
+    on_arrival: Callable[[], None] | None
+    """Called when there is something to read, by links without a descriptor."""
 
     @property
     def local(self) -> str: ...
@@ -63,6 +59,11 @@ class Link(Protocol):
     @property
     def closed(self) -> bool: ...
     @property
+    def drains(self) -> bool:
+        """Whether it must be read until nothing is left: the poller does not see all that it has."""
+        ...
+
+    @property
     def held(self) -> bool:
         """Whether `try_send` took octets that are not with the kernel yet; any later send writes them first."""
         ...
@@ -75,24 +76,19 @@ class Link(Protocol):
         """Write what the kernel takes at once and return how many octets that was; 0 when it takes none."""
         ...
 
+    def receive_ready(self, view: memoryview) -> int:
+        """Take what has arrived and return how many octets that is, on a datagram link those of one batch.
+
+        0 when the other side will send no more or the link is closed, -1 if nothing has arrived.
+        """
+        ...
+
+    def fileno(self) -> int:
+        """The descriptor to poll; -1 if it has none of its own."""
+        ...
+
     def close(self) -> None:
         """End the link; threads blocked on it return or raise `LinkClosed`. May be called by anyone, repeatedly."""
-        ...
-
-
-class StreamLink(Link, Protocol):
-    """A link that carries one stream of octets."""
-
-    def receive_into(self, view: memoryview) -> int:
-        """Wait for octets and return how many came; 0 when the other side will send no more or the link is closed."""
-        ...
-
-
-class DatagramLink(Link, Protocol):
-    """A link that keeps batches apart."""
-
-    def receive_batch(self) -> bytes | None:
-        """Wait for the next batch; None when the link is closed."""
         ...
 
 
@@ -107,6 +103,7 @@ class SocketLink:
 
     streamed: ClassVar[bool] = True
     reliable: ClassVar[bool] = True
+    drains: ClassVar[bool] = False
     held: ClassVar[bool] = False
 
     def __init__(self, sock: socket.socket, local: str, remote: str, mtu: int = MAX_BATCH) -> None:
@@ -114,6 +111,7 @@ class SocketLink:
         self.remote = remote
         self.mtu = mtu
         self.closed = False
+        self.on_arrival: Callable[[], None] | None = None
         self._socket = sock
         self._ending = threading.Lock()
         self._inside: list[None] = []  # one for each call under way: adding to a list and taking from it are atomic
@@ -162,20 +160,12 @@ class SocketLink:
             if self.closed:
                 self._finish_if_last()
 
-    def receive_awake(self, view: memoryview, until: float) -> int:
-        """The same without sleeping, until a time of `monotonic`; -1 when nothing has come. For Linux."""
-        receive, give_way = self._socket.recv_into, os.sched_yield
+    def receive_ready(self, view: memoryview) -> int:
         self._inside.append(None)
         try:
-            while not self.closed:
-                try:
-                    return receive(view, 0, _DONTWAIT)
-                except BlockingIOError:
-                    pass
-                if monotonic() >= until:
-                    return -1
-                give_way()  # whoever else wants this core: often the one who is to send what is waited for
-            return 0
+            return 0 if self.closed else self._socket.recv_into(view, 0, _DONTWAIT)
+        except BlockingIOError:
+            return -1
         except OSError as error:
             if self.closed:
                 return 0
@@ -184,6 +174,9 @@ class SocketLink:
             self._inside.pop()
             if self.closed:
                 self._finish_if_last()
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
 
     def close(self) -> None:
         with self._ending:

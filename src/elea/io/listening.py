@@ -8,15 +8,16 @@ import logging
 import os
 import socket
 import stat
-import threading
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from elea.io.addresses import Address, announced, resolve, written
 from elea.io.errors import CannotConnect, CannotListen, LinkError
-from elea.io.link import TcpLink, UnixLink
+from elea.io.link import Link, TcpLink, UnixLink
 from elea.io.locator import Locator
-from elea.io.sockets import AnyLink, apply_config, refuse_multicast, tls_linked
+from elea.io.loop import IN, Loop, Pollable
+from elea.io.sockets import apply_config, refuse_multicast
 from elea.io.tls_settings import TlsSettings
 from elea.io.udp import UdpListener
 from elea.model.limits import ACCEPT_PENDING
@@ -24,13 +25,17 @@ from elea.model.limits import ACCEPT_PENDING
 if TYPE_CHECKING:
     import ssl
 
+    from elea.io.tls import ServerHandshake, Shaken
+
 __all__ = ["ACCEPT_PENDING", "Listener", "listen"]
 
 _HANDSHAKE_SECONDS: Final = 10.0
-_JOIN_SECONDS: Final = 1.0
+ACCEPTED_AT_ONCE: Final = 64
+"""Connections accepted in one turn; others are served between."""
+
 _log = logging.getLogger("elea.io")
 
-OnLink: TypeAlias = Callable[[AnyLink], None]
+OnLink: TypeAlias = Callable[[Link], None]
 
 
 class Listener(Protocol):
@@ -46,12 +51,12 @@ class Listener(Protocol):
 
 
 def listen(
-    locator: Locator | str, *, on_link: OnLink, tls: TlsSettings | None = None, backlog: int = 1_024
+    locator: Locator | str, *, on_link: OnLink, loop: Loop, tls: TlsSettings | None = None, backlog: int = 4_096
 ) -> Listener:
     """Accept links at a locator; port 0 takes any free one, `[::]` takes IPv4 too.
 
     Args:
-        on_link: gets each new link, in a thread of the listener; it must return quickly (start a reader and go).
+        on_link: gets each new link, in a turn of the loop; it must return quickly.
 
     Raises:
         CannotListen: the address is taken, not of this machine, or not permitted.
@@ -59,7 +64,7 @@ def listen(
     """
     where = Locator.parse(locator) if isinstance(locator, str) else locator
     if where.protocol == "unixsock-stream":
-        return _StreamListener(where, _bound_unix(where), on_link, context=None, backlog=backlog)
+        return _StreamListener(where, _bound_unix(where), on_link, loop, context=None, backlog=backlog)
     refuse_multicast(where)
     context = None
     if where.protocol == "tls":
@@ -69,34 +74,42 @@ def listen(
     kind = socket.SOCK_DGRAM if where.protocol == "udp" else socket.SOCK_STREAM
     sock = _bound(where, kind)
     if kind == socket.SOCK_DGRAM:
-        return _DatagramListener(where, sock, on_link)
-    return _StreamListener(where, sock, on_link, context=context, backlog=backlog)
+        return _DatagramListener(where, sock, on_link, loop)
+    return _StreamListener(where, sock, on_link, loop, context=context, backlog=backlog)
 
 
-class _StreamListener:
-    """One thread that accepts; TLS handshakes run in threads of their own, so that a silent caller holds up nobody."""
+class _StreamListener(Pollable):
+    """Accepts in the turns of a loop, where TLS handshakes are served too."""
 
     def __init__(
-        self, where: Locator, sock: socket.socket, on_link: OnLink, *, context: ssl.SSLContext | None, backlog: int
+        self,
+        where: Locator,
+        sock: socket.socket,
+        on_link: OnLink,
+        loop: Loop,
+        *,
+        context: ssl.SSLContext | None,
+        backlog: int,
     ) -> None:
+        super().__init__()
         self.failures = 0
         self.refused = 0
         self._where = where
         self._socket = sock
         self._on_link = on_link
+        self._loop = loop
         self._context = context
         self._closed = False
-        self._pending: set[socket.socket] = set()
-        self._gate = threading.Lock()
+        self._shaking: set[ServerHandshake] = set()
         self._unnamed = 0
         try:
             sock.listen(backlog)
+            sock.setblocking(False)
             self._locators = _announcements(where, sock)
         except OSError as error:
             sock.close()
             raise CannotListen(where.wire, (error.strerror or str(error)).lower()) from error
-        self._thread = threading.Thread(target=self._run, name=f"elea-listen-{where.protocol}", daemon=True)
-        self._thread.start()
+        loop.add(self, sock.fileno())
 
     def locators(self) -> list[str]:
         return list(self._locators)
@@ -105,73 +118,82 @@ class _StreamListener:
         if self._closed:
             return
         self._closed = True
-        with self._gate:
-            waiting = [self._socket, *self._pending]
-        for sock in waiting:  # wakes accept and the handshakes
-            with contextlib.suppress(OSError):
-                sock.shutdown(socket.SHUT_RDWR)
-        if self._thread is not threading.current_thread():
-            self._thread.join(_JOIN_SECONDS)
+        self._loop.remove(self)
+        self._socket.close()
+        for handshake in list(self._shaking):
+            handshake.close()
         if self._where.path:
             with contextlib.suppress(OSError):
                 os.unlink(self._where.path)
 
-    def _run(self) -> None:
-        with self._socket:
-            while not self._closed:
-                try:
-                    sock, _ = self._socket.accept()
-                except OSError as error:
-                    if self._closed:
-                        return
-                    self.failures += 1
-                    _log.warning(
-                        "accept failed locator=%s failures=%d error=%s", self._where.wire, self.failures, error
-                    )
-                    threading.Event().wait(0.05)  # most likely out of descriptors: let some be closed
-                    continue
-                if self._context is None:
-                    self._hand_over(sock, self._link)
-                else:
-                    self._shake_hands_aside(sock)
+    def on_ready(self, mask: int) -> None:
+        for _ in range(ACCEPTED_AT_ONCE):
+            try:
+                sock, _ = self._socket.accept()
+            except BlockingIOError:
+                return
+            except OSError as error:
+                self._cannot_accept(error)
+                return
+            sock.setblocking(True)
+            if self._context is None:
+                self._hand_over(sock, self._link)
+            else:
+                self._shake_hands(sock, self._context)
 
-    def _link(self, sock: socket.socket) -> AnyLink:
+    def _cannot_accept(self, error: OSError) -> None:
+        if self._closed:
+            return
+        self.failures += 1
+        if self.failures & (self.failures - 1) == 0:
+            _log.warning("accept failed locator=%s failures=%d error=%s", self._where.wire, self.failures, error)
+        self._loop.change(self, 0)  # most likely out of descriptors: let some be closed
+        self._loop.after(0.05, lambda: self._loop.change(self, IN))
+
+    def _link(self, sock: socket.socket) -> Link:
         if self._where.path:
             self._unnamed += 1
             return UnixLink(sock, self._where.wire, f"{self._where.wire}-{self._unnamed}")
         return TcpLink(sock, f"tcp/{written(sock.getsockname())}", f"tcp/{written(sock.getpeername())}")
 
-    def _tls_link(self, sock: socket.socket) -> AnyLink:
-        assert self._context is not None
-        return tls_linked(sock, self._context, None, _HANDSHAKE_SECONDS)
+    def _shake_hands(self, sock: socket.socket, context: ssl.SSLContext) -> None:
+        from elea.io.tls import ServerHandshake
 
-    def _shake_hands_aside(self, sock: socket.socket) -> None:
-        with self._gate:
-            if len(self._pending) >= ACCEPT_PENDING or self._closed:
-                self.refused += 1
+        if len(self._shaking) >= ACCEPT_PENDING:
+            self.refused += 1
+            if self.refused & (self.refused - 1) == 0:
                 _log.warning("connection refused limit=accept_pending refused=%d", self.refused)
-                sock.close()
-                return
-            self._pending.add(sock)
-        threading.Thread(target=self._shake_hands, args=(sock,), name="elea-handshake", daemon=True).start()
-
-    def _shake_hands(self, sock: socket.socket) -> None:
-        try:
-            self._hand_over(sock, self._tls_link)
-        finally:
-            with self._gate:
-                self._pending.discard(sock)
-
-    def _hand_over(self, sock: socket.socket, make: Callable[[socket.socket], AnyLink]) -> None:
-        try:
-            link = make(sock)
-        except (LinkError, OSError) as error:
             sock.close()
-            if not self._closed:
-                self.failures += 1
+            return
+        try:
+            remote = f"tls/{written(sock.getpeername())}"
+        except OSError as error:
+            self._no_link(sock, error)
+            return
+        self._shaking.add(ServerHandshake(sock, remote, context, self._loop, self._shaken, _HANDSHAKE_SECONDS))
+
+    def _shaken(self, handshake: ServerHandshake, result: Shaken | LinkError) -> None:
+        self._shaking.discard(handshake)
+        sock = handshake.socket
+        if isinstance(result, LinkError):
+            self._no_link(sock, result)
+        else:
+            self._hand_over(sock, partial(_tls_link, result))
+
+    def _no_link(self, sock: socket.socket, error: Exception) -> None:
+        sock.close()
+        if not self._closed:
+            self.failures += 1
+            if self.failures & (self.failures - 1) == 0:
                 _log.warning(
                     "caller gave no link locator=%s failures=%d error=%s", self._where.wire, self.failures, error
                 )
+
+    def _hand_over(self, sock: socket.socket, make: Callable[[socket.socket], Link]) -> None:
+        try:
+            link = make(sock)
+        except (LinkError, OSError) as error:
+            self._no_link(sock, error)
             return
         if self._closed:
             link.close()
@@ -184,10 +206,18 @@ class _StreamListener:
             link.close()
 
 
+def _tls_link(shaken: Shaken, sock: socket.socket) -> Link:
+    from elea.io.tls import TlsLink
+
+    tls, incoming, outgoing = shaken
+    local, remote = f"tls/{written(sock.getsockname())}", f"tls/{written(sock.getpeername())}"
+    return TlsLink(sock, local, remote, tls=tls, incoming=incoming, outgoing=outgoing)
+
+
 class _DatagramListener(UdpListener):
-    def __init__(self, where: Locator, sock: socket.socket, on_link: OnLink) -> None:
+    def __init__(self, where: Locator, sock: socket.socket, on_link: OnLink, loop: Loop) -> None:
         self._locators = _announcements(where, sock)
-        super().__init__(sock, on_link)
+        super().__init__(sock, on_link, loop)
 
     def locators(self) -> list[str]:
         return list(self._locators)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import selectors
 import socket
 import struct
 import threading
@@ -18,6 +17,7 @@ from typing import Final, TypeAlias
 from elea.io.addresses import Interface, interfaces, is_multicast, written
 from elea.io.errors import LocatorError
 from elea.io.locator import host_port
+from elea.io.loop import Loop, Pollable
 from elea.model.errors import ConfigError
 
 __all__ = ["SCOUTING_GROUP", "Datagrams", "ScoutListener", "ScoutSender", "chosen_interfaces"]
@@ -26,12 +26,11 @@ SCOUTING_GROUP: Final = "224.0.0.224:7446"
 """Group and port where nodes ask for each other."""
 
 _BUFFER: Final = 65_536
-_JOIN_SECONDS: Final = 1.0
 _log = logging.getLogger("elea.io")
 
 Source: TypeAlias = tuple[str, int]
 Datagrams: TypeAlias = Callable[[bytes, Source], None]
-"""Told every datagram and where it came from, in the thread of the socket."""
+"""Told every datagram and where it came from, in a turn of the loop."""
 
 
 def chosen_interfaces(names: Sequence[str] | str = "auto") -> list[Interface]:
@@ -55,21 +54,30 @@ def chosen_interfaces(names: Sequence[str] | str = "auto") -> list[Interface]:
     return chosen
 
 
-class _Sockets:
-    """A thread that hands what arrives on some sockets to a callback."""
+class _Listening(Pollable):
+    """One socket in the loop."""
 
-    def __init__(self, name: str, on_datagram: Datagrams) -> None:
+    def __init__(self, sock: socket.socket, on_ready: Callable[[socket.socket], None]) -> None:
+        super().__init__()
+        self._socket = sock
+        self._receive = on_ready
+
+    def on_ready(self, mask: int) -> None:
+        self._receive(self._socket)
+
+
+class _Sockets:
+    """Hands what arrives on some sockets to a callback, in the turns of a loop."""
+
+    def __init__(self, on_datagram: Datagrams, loop: Loop) -> None:
         self.received = 0
         self.failures = 0
         self._on_datagram = on_datagram
+        self._loop = loop
         self._sockets: list[socket.socket] = []
+        self._listening: list[_Listening] = []
         self._gate = threading.Lock()
         self._closed = False
-        self._selector = selectors.DefaultSelector()
-        self._wake, waker = socket.socketpair()
-        self._selector.register(waker, selectors.EVENT_READ)
-        self._waker = waker
-        self._thread = threading.Thread(target=self._run, name=f"elea-{name}", daemon=True)
 
     def send_to(self, data: bytes, source: Source) -> bool:
         """Answer a datagram by unicast; False when it could not be sent."""
@@ -84,15 +92,17 @@ class _Sockets:
             if self._closed:
                 return
             self._closed = True
-            self._wake.send(b"x")
-        if self._thread is not threading.current_thread():
-            self._thread.join(_JOIN_SECONDS)
+            for listening in self._listening:
+                self._loop.remove(listening)
+            for sock in self._sockets:
+                sock.close()
 
     def _begin(self) -> None:
         for sock in self._sockets:
             sock.setblocking(False)
-            self._selector.register(sock, selectors.EVENT_READ)
-        self._thread.start()
+            listening = _Listening(sock, self._receive)
+            self._listening.append(listening)
+            self._loop.add(listening, sock.fileno())
 
     def _send(self, sock: socket.socket, data: bytes, target: Source) -> bool:
         try:
@@ -108,24 +118,11 @@ class _Sockets:
         if self.failures & (self.failures - 1) == 0:
             _log.warning("%s where=%s failures=%d error=%s", what, where, self.failures, error)
 
-    def _run(self) -> None:
-        try:
-            while not self._closed:
-                for key, _ in self._selector.select():
-                    if key.fileobj is not self._waker:
-                        self._receive(key.fileobj)  # type: ignore[arg-type]
-        finally:
-            with self._gate:
-                self._closed = True
-                for sock in (*self._sockets, self._wake, self._waker):
-                    sock.close()
-                self._selector.close()
-
     def _receive(self, sock: socket.socket) -> None:
         try:
             data, source = sock.recvfrom(_BUFFER)
         except OSError as error:  # the network's answer to something sent
-            if not isinstance(error, BlockingIOError):
+            if not isinstance(error, BlockingIOError) and not self._closed:
                 self.failures += 1
             return
         self.received += 1
@@ -144,10 +141,16 @@ class ScoutSender(_Sockets):
     """
 
     def __init__(
-        self, on_answer: Datagrams, *, group: str = SCOUTING_GROUP, names: Sequence[str] | str = "auto", ttl: int = 1
+        self,
+        on_answer: Datagrams,
+        loop: Loop,
+        *,
+        group: str = SCOUTING_GROUP,
+        names: Sequence[str] | str = "auto",
+        ttl: int = 1,
     ) -> None:
         self._group = _group(group)
-        super().__init__("scout", on_answer)
+        super().__init__(on_answer, loop)
         for found in chosen_interfaces(names):
             try:
                 self._sockets.append(_asking(found, ttl))
@@ -172,11 +175,11 @@ class ScoutListener(_Sockets):
     """
 
     def __init__(
-        self, on_datagram: Datagrams, *, group: str = SCOUTING_GROUP, names: Sequence[str] | str = "auto"
+        self, on_datagram: Datagrams, loop: Loop, *, group: str = SCOUTING_GROUP, names: Sequence[str] | str = "auto"
     ) -> None:
         host, port = _group(group)
         self.joined = 0
-        super().__init__("scouted", on_datagram)
+        super().__init__(on_datagram, loop)
         sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         try:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # every node of the machine listens here

@@ -2,9 +2,9 @@
 
 `put` only appends to a list, which one `+=` does atomically. Whoever finds the link idle writes at once in its own
 thread; on a busy link messages pile up while the previous write is under way and leave together as the next batch.
-The thread that fills a batch writes it; what is left over is written by the flusher, a thread that sleeps otherwise.
-A caller's thread never waits for the socket: what the kernel does not take is left to the flusher, so that the
-bounds below are the only waiting there is.
+The thread that fills a batch writes it; what is left over is written by the leader of the loop, and so is what is put
+during one of its turns. Nobody waits for the socket: what the kernel does not take leaves when it has room again, so
+that the bounds below are the only waiting there is.
 
 What a message or a batch is, the framing function knows; nothing here does.
 """
@@ -17,9 +17,11 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
 from elea.io.errors import REASON_GENERIC, LinkClosed, LinkStalled
+from elea.io.gate import Gate
 from elea.io.link import Link, Octets, after
+from elea.io.loop import Flushable, Loop
 from elea.io.losses import Losses
-from elea.io.timers import monotonic, sleep
+from elea.io.timers import monotonic
 from elea.model.limits import CONTROL_BATCHES, QUEUE_BYTES
 from elea.model.logger import logger
 
@@ -39,7 +41,7 @@ thread at a time, in the order of sending, while others may append to the queue.
 IDLE_SECONDS: Final = 15e-6
 """A link that wrote nothing for this long is idle: the next message is written by its own thread, at once.
 
-A write costs its caller 3 to 5 µs, waking the flusher costs both threads 15 to 20 µs; below this distance between
+A write costs its caller 3 to 5 µs, waking the leader costs both threads 15 to 20 µs; below this distance between
 messages collecting them is cheaper than either.
 """
 
@@ -54,7 +56,7 @@ _CREDIT: Final = 3
 """Messages written at once although they follow closely, after an idle time: a reply and its end, say, are two."""
 
 _ROUNDS: Final = 4
-"""Writes a caller's thread does before it leaves the rest to the flusher: nobody works for the others for ever."""
+"""Writes a caller's thread does before it leaves the rest to the leader: nobody works for the others for ever."""
 
 _OVERSHOOT: Final = 8
 """How far above the bound a conduit may be filled by those who cannot wait: 8 MiB of declarations and answers."""
@@ -62,88 +64,87 @@ _OVERSHOOT: Final = 8
 _SLICE_BATCHES: Final = 4
 """How many batches of one large message are written together; then more urgent conduits get their turn."""
 
-_WATCH_SECONDS: Final = 0.0005
-"""How often the flusher looks after callers that write for themselves: the longest their last messages may wait."""
+FORWARDED: Final = 64
+"""How many times the bound forwarded samples may reach that must not be dropped: the links they come from are not read
+meanwhile, but each may bring a batch more.
+"""
 
-_MOMENT_SECONDS: Final = 0.0001
-"""How long to wait for the other end where nothing tells that it has gone on; it reads some MiB meanwhile."""
-
-_ALL: Final = 1 << 62
-_JOIN_SECONDS: Final = 1.0
 _log = logger("elea.io")
 
 
-class _Lane:
+class _Lane(Gate):
     """What waits in one conduit: `queue` is a flat list of parts, two for each message; `framed` are batches of it."""
 
-    __slots__ = ("framed", "key", "queue", "queued")
+    __slots__ = ("_outbox", "framed", "full_since", "key", "queue", "queued", "seen")
 
-    def __init__(self, key: int) -> None:
+    def __init__(self, outbox: Outbox, key: int) -> None:
         self.key = key
+        self.full_since = 0.0
+        """Since when links wait for room here and nothing leaves; 0 while none waits."""
+        self.seen = 0  # octets written, when that was looked at last
+        self._outbox = outbox
         self.queue: list[bytes] = []
         self.framed: list[Batch] = []
         # Changed in one line without a call, which the interpreter does not interrupt (a test hammers on it).
         self.queued = 0
 
+    def is_open(self) -> bool:
+        return self._outbox.has_room(self)
 
-class Outbox:
+
+class Outbox(Flushable):
     """Queues, framing and writing of one link.
 
     Args:
         room: octets of messages that fit one batch beside its headers; larger ones are framed alone.
-        on_broken: told once when the link broke or stalled, not on `close`; in the outbox's own thread, so it may
-            take any lock.
+        loop: whose leader writes what callers leave.
+        on_blocked: told that the kernel takes no more, or does again: `on_writable` is to be called when there is room.
+        on_broken: told once when the link broke or stalled, not on `close`; by the leader, so it may take any lock.
         wait_before_drop: how long a droppable message may wait for room.
         wait_before_close: how long any other may, before the link is given up with reason 6.
         losses: what is lost here is counted there too.
         count: how many messages some parts are, where that is not one for every two.
-        now: the clock.
-        soon: has something done later by somebody else. Given that, there is no flusher and no thread is started, and
-            the link must take whatever it is given (`elea.testing`).
     """
 
     def __init__(
         self,
         link: Link,
         frame: Frame,
+        loop: Loop,
         *,
         room: int,
+        on_blocked: Callable[[bool], None],
         on_broken: Callable[[LinkClosed], None] | None = None,
         queue_bytes: int = QUEUE_BYTES,
         wait_before_drop: float = 0.001,
         wait_before_close: float = 5.0,
         losses: Losses | None = None,
         count: Callable[[Sequence[bytes]], int] | None = None,
-        name: str = "",
-        now: Callable[[], float] = monotonic,
-        soon: Callable[[Callable[[], None]], object] | None = None,
     ) -> None:
-        self._now = now
-        self._soon = soon
-        self._called = False
+        super().__init__()
         self.link = link
         self.room = room
         self.large = room
         """Larger messages fill no batch with others: they do not fit, or are not in it at all."""
         self.batches = 0
-        self.writer = 0
-        """The thread that wrote last, by its number in the system."""
         self.octets = 0
         self.messages = 0
         self.waited = 0
         self.losses = Losses(losses)
-        self.last_sent = now()
+        self.last_sent = loop.now()
         self.error: LinkClosed | None = None
         self._broken: LinkClosed | None = None
+        self._loop = loop
+        self._now = loop.now
         self._frame = frame
         self._count = count
+        self._on_blocked = on_blocked
         self._on_broken = on_broken
         self._bound = queue_bytes
         self._half = queue_bytes // 2
         self._pile = min(PILED, queue_bytes // 2)
         self._wait_before_drop = wait_before_drop
         self._wait_before_close = wait_before_close
-        self._name = f"elea-send-{name or link.remote}"
         self._lanes: dict[int, _Lane] = {}
         self._order: tuple[_Lane, ...] = ()
         self._control: list[bytes] = []
@@ -151,10 +152,9 @@ class Outbox:
         self._right = threading.Lock()  # to write; taken without waiting, always
         self._books = threading.Lock()
         self._waiters: list[threading.Lock] = []
-        self._flusher: threading.Thread | None = None
-        self._wake = threading.Lock()  # the flusher sleeps by taking it twice
-        self._wake.acquire()
-        self._asleep = True
+        self._blocked = False  # the kernel takes no more
+        self._asleep = True  # the leader does not look after it
+        self._seen = 0  # batches, when it looked last
         self._credit = _CREDIT
         self._behind = False  # the other end, when asked last
         self._taken = 0  # parts, then
@@ -181,8 +181,11 @@ class Outbox:
         queue = lane.queue
         queue += parts
         # The batch is full when another message like this one would not fit. Order matters: append, then look
-        # whether the flusher sleeps; it says that it sleeps, then looks for messages. So one sees the other.
-        if queued + size > self.room and self._is_due(queued, size, len(parts)):
+        # whether anybody looks after it; the leader says that it does not, then looks for messages. So one sees the
+        # other.
+        if self._loop.in_turn:
+            self._write_at_end(queued)
+        elif queued + size > self.room and self._is_due(queued, size, len(parts)):
             self._write_now()
         elif self._asleep:
             self._write_or_rouse()
@@ -212,28 +215,33 @@ class Outbox:
         lane.queued = queued = lane.queued + size
         queue = lane.queue
         queue += parts
-        if queued + size > self.room and self._is_due(queued, size, len(parts)):
+        if self._loop.in_turn:
+            self._write_at_end(queued)
+        elif queued + size > self.room and self._is_due(queued, size, len(parts)):
             self._write_now()
         elif self._asleep:
             self._write_or_rouse()
         return True
 
-    def push(self, key: int, parts: Sequence[bytes], size: int) -> bool:
-        """The same for what can neither wait here nor be lost: taken beyond the bound, up to `_OVERSHOOT` times it.
+    def push(self, key: int, parts: Sequence[bytes], size: int, most: int = _OVERSHOOT) -> bool:
+        """The same for what can neither wait here nor be lost: taken beyond the bound, up to `most` times it.
 
-        Who may wait does so afterwards, with `wait_for_room`; else False says that the other node takes nothing more.
+        Who may wait does so afterwards, with `wait_for_room` or `hold_back`; else False says that the other node takes
+        nothing more.
         """
         try:
             lane = self._lanes[key]
         except KeyError:
             lane = self._new_lane(key)
-        if self._bound < 0 or lane.queued >= self._bound * _OVERSHOOT:
+        if self._bound < 0 or lane.queued >= self._bound * most:
             self._turn_away(False, len(parts) >> 1)
             return False
         lane.queued = queued = lane.queued + size
         queue = lane.queue
         queue += parts
-        if queued + size > self.room and self._is_due(queued, size, len(parts)):
+        if self._loop.in_turn:
+            self._write_at_end(queued)
+        elif queued + size > self.room and self._is_due(queued, size, len(parts)):
             self._write_now()
         elif self._asleep:
             self._write_or_rouse()
@@ -244,6 +252,34 @@ class Outbox:
         lane = self._lanes.get(key)
         if lane is not None and lane.queued >= self._bound:
             self._admit(lane, False, 0)  # it has been taken: if the link ends, `_discard` counts it
+
+    def hold_back(self, key: int) -> bool:
+        """Have the link that is read now wait until a conduit has room again; False if this thread reads none.
+
+        A link that takes nothing for `wait_before_close` is given up.
+        """
+        lane = self._lanes.get(key)
+        if lane is None or lane.queued < self._bound or not self._is_open():
+            return True
+        if not self._loop.hold(lane):
+            return False
+        if not lane.full_since:
+            lane.full_since = self._now()
+            with self._books:
+                self.waited += 1
+        return True
+
+    def has_room(self, lane: _Lane) -> bool:
+        """Whether those who wait for room in a conduit may go on."""
+        if not self._is_open() or lane.queued <= self._half:
+            lane.full_since = 0.0
+            return True
+        if self.octets != lane.seen:
+            lane.seen, lane.full_since = self.octets, self._now()
+        elif self._now() - lane.full_since > self._wait_before_close:
+            self._fail(LinkStalled(self.link.remote, self._wait_before_close))
+            return True
+        return False
 
     def hold(self) -> bool:
         """Write nothing until `let_go`, which must follow: messages put in between leave together. False if one is
@@ -302,9 +338,6 @@ class Outbox:
 
     def flush(self, timeout: float) -> bool:
         """Wait until nothing waits any more; False when that took too long or the link has ended."""
-        if self._soon is not None:
-            self._flush_once()
-            return self._is_open()
         deadline = monotonic() + timeout
         while True:
             self._write_now()
@@ -321,9 +354,6 @@ class Outbox:
     def close(self, reason: int = REASON_GENERIC) -> None:
         """End at once: the link is closed, what waits is counted as dropped, blocked callers raise `LinkClosed`."""
         self._end(LinkClosed(self.link.remote, "closed", reason))
-        flusher = self._flusher
-        if flusher is not None and flusher is not threading.current_thread():
-            flusher.join(_JOIN_SECONDS)
 
     # -- waiting ---------------------------------------------------------------------------------------------------
 
@@ -391,9 +421,19 @@ class Outbox:
 
     def _is_due(self, queued: int, size: int, parts: int) -> bool:
         """Whether what fills a batch is written at once. On a busy link, a message that fills several waits for others;
-        if none come, the flusher sees to it.
+        if none come, the leader sees to it.
         """
         return size <= self.large or parts > 2 or queued >= self._pile
+
+    def _write_at_end(self, queued: int) -> None:
+        """Leave what was put to the end of the turn, unless that is much."""
+        if queued >= self._pile:
+            self._write_now()
+        elif not self.is_dirty:
+            self.is_dirty = True
+            self._loop.dirty.append(self)
+            if not self._loop.in_turn:  # it has just ended: the leader may have looked already
+                self._write_now()
 
     def _write_or_rouse(self) -> None:
         if self._now() - self.last_sent > IDLE_SECONDS:
@@ -407,81 +447,61 @@ class Outbox:
 
     def _write_now(self) -> None:
         """Write as far as the kernel takes it. Whoever writes already looks again when done, so one try is enough."""
-        if not self._right.acquire(False):
+        if self._blocked or not self._right.acquire(False):
             return
         try:
-            self._drain(_ROUNDS, False)
+            self._drain(_ROUNDS)
         finally:
             self._right.release()
-        if self._work():
-            if self._asleep:
+        if not self._is_open():
+            self._discard()
+        elif self._work():
+            if self._asleep and not self._blocked:
                 self._rouse()
         elif self._waiters:
             self._wake_waiters()
 
     def _rouse(self) -> None:
-        if self._soon is not None:
-            if not self._called:
-                self._called = True
-                self._soon(self._flush_once)
-            return
+        """Have the leader look after it."""
         self._asleep = False
-        if self._flusher is None:
-            self._start()
-        if self._wake.locked():
-            with contextlib.suppress(RuntimeError):  # somebody else was faster
-                self._wake.release()
+        self._loop.flush_soon(self)
 
-    def _flush_once(self) -> None:
-        """What the flusher does, where there is none."""
-        self._called = False
-        if self._is_open():
-            self._drain(_ALL, False)
-        if not self._is_open():
-            self._discard()
-            broken, self._broken = self._broken, None
-            if broken is not None and self._on_broken is not None:
-                self._on_broken(broken)
-
-    def _flush_forever(self) -> None:
-        """The flusher: the only thread that waits for the socket."""
-        try:
-            while self._is_open():
-                self._wake.acquire()
-                while self._is_open() and self._flush_or_watch():
-                    pass
-        except Exception:  # noqa: BLE001 - a fault in framing; it has ended the link already
-            _log.exception("framing failed remote=%s", self.link.remote)
-        self._discard()
-        if self._broken is not None and self._on_broken is not None:
+    def on_flush(self) -> bool:
+        """What the leader does: write what waits. Whether it is to look again in a moment."""
+        self.is_dirty = False
+        has_more = False
+        others_wrote = self.batches != self._seen
+        if not self._blocked and self._right.acquire(False):
             try:
-                self._on_broken(self._broken)
-            except Exception:  # noqa: BLE001 - nobody else would see it
-                _log.exception("link owner failed remote=%s", self.link.remote)
-
-    def _flush_or_watch(self) -> bool:
-        """Write what waits; False when there is nothing left to do but sleep."""
-        before = self.batches
-        if self._right.acquire(False):
-            try:
-                self._drain(_ALL, True)
+                has_more = self._drain(_ROUNDS)
             finally:
                 self._right.release()
-        if self.batches == before:
-            # Called in vain: the callers fill batches faster than this thread gets its turn. Calling it for each
-            # batch would cost four context switches a time, so it stays up and looks from time to time instead.
-            while not self._wake.acquire(timeout=_WATCH_SECONDS) and self.batches != before:
-                before = self.batches
-            if self._work() and not self._right.locked():
+        if not self._is_open():
+            self._discard()
+            return False
+        if has_more and self._work():
+            self._loop.flush_soon(self)  # the others first
+            return False
+        if not self._asleep and not self._blocked:
+            self._seen = self.batches
+            if others_wrote:
+                # Callers fill batches. Calling the leader for each would cost four context switches a time, so it
+                # looks from time to time instead.
                 return True
-        self._asleep = True
-        # Whoever holds the right to write now looks for work after it, and finds us asleep.
-        if self._work() and not self._right.locked():
+            self._asleep = True
+        # Whoever holds the right to write now looks for work after it, and finds that nobody looks after this.
+        if self._work() and not self._blocked and not self._right.locked():
             self._asleep = False
             return True
-        if self._waiters:
+        if self._waiters and not self._blocked:
             self._wake_waiters()
         return False
+
+    def on_writable(self) -> None:
+        """The kernel has room again."""
+        self._blocked = False
+        self._on_blocked(False)
+        self._loop.flush_one(self)
 
     def _work(self) -> bool:
         if self._rest or self._control or self.link.held:
@@ -494,11 +514,11 @@ class Outbox:
     def _all_written(self) -> bool:
         return not self._work() and not self._right.locked() and not self._work()
 
-    def _drain(self, rounds: int, wait: bool) -> None:
-        """Frame and write, the most urgent conduit first; without `wait`, stop where the kernel takes no more."""
+    def _drain(self, rounds: int) -> bool:
+        """Frame and write, the most urgent conduit first, until the kernel takes no more; whether there is more."""
         try:
-            if (self._rest or self.link.held) and not self._write(self._rest, wait):
-                return
+            if (self._rest or self.link.held) and not self._write(self._rest):
+                return False
             while rounds and self._is_open():
                 rounds -= 1
                 lane = None
@@ -508,17 +528,13 @@ class Outbox:
                 else:
                     lane, most = self._most_urgent()
                     if lane is None:
-                        return
+                        return False
                     batches = self._take_more(lane, most) if self.link.streamed else self._take(lane, most)
                     if self._behind and not batches:
-                        if not wait:
-                            return
-                        sleep(_MOMENT_SECONDS)
-                        continue
+                        return False
                 self.batches += len(batches)
-                self.writer = threading.get_native_id()
-                if not self._write(batches, wait):
-                    return
+                if not self._write(batches):
+                    return False
                 if self._waiters and (lane is None or lane.queued <= self._half):
                     self._wake_waiters()
         except LinkClosed as error:
@@ -527,6 +543,7 @@ class Outbox:
             # A fault in framing, or an interrupt: nobody knows how much was written, so the stream has no next octet.
             self._fail(LinkClosed(self.link.remote, f"writing was interrupted by {type(error).__name__}: {error}"))
             raise
+        return True
 
     def _most_urgent(self) -> tuple[_Lane | None, int]:
         """The next conduit that has something, and how many parts of its queue may go before anything more urgent.
@@ -550,7 +567,7 @@ class Outbox:
                     break
 
     def _take_more(self, lane: _Lane, most: int) -> Sequence[Batch]:
-        """Several batches: each write costs the flusher its turn, and getting it back may take 5 ms."""
+        """Several batches: each write lets other threads have the interpreter, and getting it back may take 5 ms."""
         batches = list(self._take(lane, most))
         octets = _octets(batches)
         while octets < PILED and not lane.framed and not self._behind:
@@ -578,51 +595,42 @@ class Outbox:
         taken, lane.framed = lane.framed[:_SLICE_BATCHES], lane.framed[_SLICE_BATCHES:]
         return taken
 
-    def _write(self, batches: Sequence[Batch], wait: bool) -> bool:
+    def _write(self, batches: Sequence[Batch]) -> bool:
         """Whether everything is with the kernel; the rest is kept in `_rest` otherwise."""
         link = self.link
         if not batches and not link.held:
             return True
         if link.streamed:
             pieces = batches[0] if len(batches) == 1 else [piece for batch in batches for piece in batch]
-            data = pieces[0] if len(pieces) == 1 else pieces
-            if wait:
-                link.send(data)
-                self.octets += sum(map(len, pieces))
-                self._rest = ()
-            else:
-                sent = link.try_send(data)
-                self.octets += sent
-                size = len(pieces[0]) if len(pieces) == 1 else _octets((pieces,))
-                self._rest = (after(pieces, sent),) if sent < size else ()
+            sent = link.try_send(pieces[0] if len(pieces) == 1 else pieces)
+            self.octets += sent
+            size = len(pieces[0]) if len(pieces) == 1 else _octets((pieces,))
+            self._rest = (after(pieces, sent),) if sent < size else ()
         else:
             done = 0
             for batch in batches:
                 data = batch[0] if len(batch) == 1 else b"".join(batch)
-                if wait:
-                    link.send(data)
-                elif not link.try_send(data):
+                if not link.try_send(data):
                     break
                 self.octets += len(data)
                 done += 1
             self._rest = batches[done:]
         self.last_sent = self._now()
-        return not self._rest and not link.held
+        self._loop.writes += 1
+        if not self._rest and not link.held:
+            return True
+        self._blocked = True
+        self._on_blocked(True)
+        return False
 
     # -- beginning and end -----------------------------------------------------------------------------------------
 
     def _new_lane(self, key: int) -> _Lane:
         with self._books:
             if key not in self._lanes:
-                self._lanes[key] = _Lane(key)
+                self._lanes[key] = _Lane(self, key)
                 self._order = tuple(self._lanes[known] for known in sorted(self._lanes))
             return self._lanes[key]
-
-    def _start(self) -> None:
-        with self._books:
-            if self._flusher is None:
-                self._flusher = threading.Thread(target=self._flush_forever, name=self._name, daemon=True)
-                self._flusher.start()
 
     def _fail(self, error: LinkClosed) -> None:
         self._end(error, broken=error)
@@ -636,12 +644,17 @@ class Outbox:
             self._bound = -1
         if broken is not None:
             _log.info("link broke remote=%s problem=%s", self.link.remote, error.problem)
+            self._loop.soon(self._tell_broken)
         self.link.close()
-        if broken is None and self._flusher is None:
+        self._blocked = False
+        if self._right.acquire(False):  # else who writes now sees to it
             self._discard()
-        else:
-            self._rouse()
+            self._right.release()
         self._wake_waiters()
+
+    def _tell_broken(self) -> None:
+        if self._broken is not None and self._on_broken is not None:
+            self._on_broken(self._broken)
 
     def _discard(self) -> None:
         """Count and forget what was never framed."""

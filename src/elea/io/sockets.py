@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import socket
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from elea.io.addresses import is_multicast, written
 from elea.io.errors import UnsupportedLink
-from elea.io.link import DatagramLink, StreamLink
 from elea.io.locator import Locator
 
 if TYPE_CHECKING:
@@ -15,9 +14,7 @@ if TYPE_CHECKING:
 
     from elea.io.tls import TlsLink
 
-__all__ = ["AnyLink", "apply_config", "refuse_multicast", "tls_linked"]
-
-AnyLink: TypeAlias = StreamLink | DatagramLink
+__all__ = ["apply_config", "refuse_multicast", "tls_linked"]
 
 
 def apply_config(sock: socket.socket, where: Locator) -> None:
@@ -49,8 +46,8 @@ def refuse_multicast(where: Locator) -> None:
         raise UnsupportedLink(str(where), "multicast links are not supported", "use a unicast address")
 
 
-def tls_linked(sock: socket.socket, context: ssl.SSLContext, name: str | None, timeout: float) -> TlsLink:
-    """Shake hands on a connected socket; the side without a name to verify is the server."""
+def tls_linked(sock: socket.socket, context: ssl.SSLContext, name: str, timeout: float) -> TlsLink:
+    """Shake hands on a connected socket; `name` is what the other side's certificate must be for."""
     from elea.io.tls import TlsLink, shake_hands
 
     local, remote = f"tls/{written(sock.getsockname())}", f"tls/{written(sock.getpeername())}"

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Protocol, cast
+from typing import Protocol
 
-from elea.io.link import DatagramLink, Octets, StreamLink
-from elea.io.sockets import AnyLink
+from elea.io.link import Link, Octets
 
 __all__ = ["Ear", "Tap", "TappedLink", "set_tap", "tapped"]
 
@@ -27,7 +26,7 @@ class Ear(Protocol):
         ...
 
 
-Tap = Callable[[AnyLink, bool], Ear]
+Tap = Callable[[Link, bool], Ear]
 """Given each new link and whether this process has accepted it, who hears it."""
 
 _tap: Tap | None = None
@@ -39,15 +38,15 @@ def set_tap(tap: Tap | None) -> None:
     _tap = tap
 
 
-def tapped(link: AnyLink, *, accepted: bool) -> AnyLink:
+def tapped(link: Link, *, accepted: bool) -> Link:
     """The link itself or, while there is a tap, one in its place that tells what goes over it."""
-    return link if _tap is None else cast(AnyLink, TappedLink(link, _tap(link, accepted)))
+    return link if _tap is None else TappedLink(link, _tap(link, accepted))
 
 
 class TappedLink:
     """A link that tells."""
 
-    def __init__(self, link: AnyLink, ear: Ear) -> None:
+    def __init__(self, link: Link, ear: Ear) -> None:
         self._link = link
         self._ear = ear
         self._lock = threading.Lock()
@@ -57,6 +56,15 @@ class TappedLink:
         self.mtu = link.mtu
         self.streamed = link.streamed
         self.reliable = link.reliable
+        self.drains = link.drains
+
+    @property
+    def on_arrival(self) -> Callable[[], None] | None:
+        return self._link.on_arrival
+
+    @on_arrival.setter
+    def on_arrival(self, callback: Callable[[], None] | None) -> None:
+        self._link.on_arrival = callback
 
     @property
     def closed(self) -> bool:
@@ -80,19 +88,15 @@ class TappedLink:
                 self._ear.heard(_whole(data)[:sent], True)
         return sent
 
-    def receive_into(self, view: memoryview) -> int:
-        count = cast(StreamLink, self._link).receive_into(view)
-        if count:
+    def receive_ready(self, view: memoryview) -> int:
+        count = self._link.receive_ready(view)
+        if count > 0:
             with self._lock:
                 self._ear.heard(bytes(view[:count]), False)
         return count
 
-    def receive_batch(self) -> bytes | None:
-        batch = cast(DatagramLink, self._link).receive_batch()
-        if batch is not None:
-            with self._lock:
-                self._ear.heard(batch, False)
-        return batch
+    def fileno(self) -> int:
+        return self._link.fileno()
 
     def close(self) -> None:
         self._link.close()

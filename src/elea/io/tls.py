@@ -10,19 +10,20 @@ import contextlib
 import socket
 import ssl
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
-from elea.io.errors import CertificateError, CertificateRefused, ConnectTimeout, LinkClosed
+from elea.io.errors import CertificateError, CertificateRefused, ConnectTimeout, LinkClosed, LinkError
 from elea.io.link import Octets, TcpLink
+from elea.io.loop import IN, OUT, Loop, Pollable
 from elea.io.timers import monotonic
 from elea.io.tls_settings import TlsSettings
 from elea.model.errors import ConfigError
 
-__all__ = ["TlsLink", "TlsSettings", "client_context", "server_context", "shake_hands"]
+__all__ = ["ServerHandshake", "TlsLink", "TlsSettings", "client_context", "server_context", "shake_hands"]
 
-_RAW_BUFFER: Final = 1 << 17
+_RAW: Final = 1 << 16
 _CHUNK: Final = 1 << 16
 """Octets enciphered before they are written: one batch, so that what `try_send` holds back stays small."""
 
@@ -31,6 +32,8 @@ _CERTIFICATE_ALERTS: Final = ("CERTIFICATE", "UNKNOWN_CA", "ACCESS_DENIED", "DEC
 
 class TlsLink(TcpLink):
     """A TCP connection with TLS on it."""
+
+    drains = True
 
     def __init__(
         self,
@@ -49,7 +52,6 @@ class TlsLink(TcpLink):
         self._cipher = threading.Lock()
         self._writing = threading.Lock()
         self._waiting: Octets = b""
-        self._raw = bytearray(_RAW_BUFFER)
 
     @property
     def held(self) -> bool:  # type: ignore[override]
@@ -104,19 +106,21 @@ class TlsLink(TcpLink):
         finally:
             self._writing.release()
 
-    def receive_into(self, view: memoryview) -> int:
+    def receive_ready(self, view: memoryview) -> int:
         try:
             self._enter()
         except LinkClosed:
             return 0
         try:
             while not (count := self._decipher(view)):
-                arrived = self._socket.recv_into(self._raw)
+                arrived = self._socket.recv(_RAW, socket.MSG_DONTWAIT)
                 if not arrived:
                     return 0
                 with self._cipher:
-                    self._incoming.write(memoryview(self._raw)[:arrived])
+                    self._incoming.write(arrived)
             return max(count, 0)
+        except BlockingIOError:
+            return -1
         except OSError as error:
             if self.closed:
                 return 0
@@ -198,16 +202,16 @@ class TlsLink(TcpLink):
 
 
 def shake_hands(
-    sock: socket.socket, locator: str, *, context: ssl.SSLContext, server_name: str | None, timeout: float
+    sock: socket.socket, locator: str, *, context: ssl.SSLContext, server_name: str, timeout: float
 ) -> tuple[ssl.SSLObject, ssl.MemoryBIO, ssl.MemoryBIO]:
-    """Do the TLS handshake on a connected socket; the side without `server_name` is the server.
+    """Do the TLS handshake on a connected socket, as the client; waits.
 
     Raises:
         CertificateError: a certificate is missing, not trusted or not for that name.
         ConnectTimeout: the other side did not answer in time.
     """
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-    tls = context.wrap_bio(incoming, outgoing, server_side=server_name is None, server_hostname=server_name)
+    tls = context.wrap_bio(incoming, outgoing, server_hostname=server_name)
     deadline = monotonic() + timeout
     try:
         while True:
@@ -221,7 +225,7 @@ def shake_hands(
                 sock.sendall(outgoing.read())
             if done:
                 break
-            data = sock.recv(_RAW_BUFFER)
+            data = sock.recv(_RAW)
             if not data:
                 raise CertificateError(
                     locator, "the other side ended the handshake", "check that it speaks tls", what="tls"
@@ -241,6 +245,81 @@ def shake_hands(
         ) from error
     sock.settimeout(None)
     return tls, incoming, outgoing
+
+
+class ServerHandshake(Pollable):
+    """The TLS handshake of a connection that was accepted, served by the loop.
+
+    Args:
+        on_end: told once: what a link is made with, or why there is none.
+    """
+
+    def __init__(
+        self, sock: socket.socket, locator: str, context: ssl.SSLContext, loop: Loop, on_end: OnShaken, timeout: float
+    ) -> None:
+        super().__init__()
+        self.socket = sock
+        self._locator = locator
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+        self._loop = loop
+        self._on_end = on_end
+        self._unsent = b""
+        self._done = False
+        self._ended = False
+        self._timer = loop.after(timeout, self._late)
+        loop.add(self, sock.fileno())
+
+    def on_ready(self, mask: int) -> None:
+        try:
+            if mask & ~OUT:
+                arrived = self.socket.recv(_RAW, socket.MSG_DONTWAIT)
+                if not arrived:
+                    self._end(CertificateError(self._locator, "the other side ended the handshake", what="tls"))
+                    return
+                self._incoming.write(arrived)
+            self._step()
+        except BlockingIOError:
+            return
+        except ssl.SSLError as error:
+            with contextlib.suppress(OSError):  # tell the other side why
+                self.socket.send(self._outgoing.read(), socket.MSG_DONTWAIT)
+            self._end(_handshake_error(self._locator, error))
+        except OSError as error:
+            self._end(CertificateError(self._locator, f"the connection broke: {error.strerror or error}", what="tls"))
+
+    def close(self) -> None:
+        """Give up."""
+        self._end(LinkClosed(self._locator))
+
+    def _step(self) -> None:
+        if not self._done:
+            try:
+                self._tls.do_handshake()
+                self._done = True
+            except ssl.SSLWantReadError:
+                pass
+        self._unsent += self._outgoing.read()
+        if self._unsent:
+            self._unsent = self._unsent[self.socket.send(self._unsent, socket.MSG_DONTWAIT) :]
+        self._loop.change(self, IN | OUT if self._unsent else IN)
+        if self._done and not self._unsent:
+            self._end(None)
+
+    def _late(self) -> None:
+        self._end(ConnectTimeout(self._locator, "no tls handshake in time", "check that the other side speaks tls"))
+
+    def _end(self, error: LinkError | None) -> None:
+        if self._ended:
+            return
+        self._ended = True
+        self._timer.cancel()
+        self._loop.remove(self)
+        self._on_end(self, (self._tls, self._incoming, self._outgoing) if error is None else error)
+
+
+Shaken: TypeAlias = tuple[ssl.SSLObject, ssl.MemoryBIO, ssl.MemoryBIO]
+OnShaken: TypeAlias = Callable[[ServerHandshake, Shaken | LinkError], None]
 
 
 def client_context(settings: TlsSettings, locator: str) -> ssl.SSLContext:

@@ -7,13 +7,14 @@ import errno
 import logging
 import socket
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
-from queue import SimpleQueue
 from typing import Final
 
 from elea.io.addresses import written
 from elea.io.errors import BatchTooLarge, LinkClosed
 from elea.io.link import Octets, SocketLink
+from elea.io.loop import Loop, Pollable
 from elea.model.limits import UDP_QUEUE, UDP_SOURCES
 
 __all__ = ["UDP_MTU", "UDP_QUEUE", "UDP_SOURCES", "UdpLink", "UdpListener", "UdpSourceLink", "enlarge"]
@@ -23,7 +24,9 @@ UDP_MTU: Final = 65_487
 
 _BUFFER: Final = 65_536
 _SOCKET_BUFFER: Final = 1 << 21
-_JOIN_SECONDS: Final = 1.0
+RECEIVED_AT_ONCE: Final = 64
+"""Datagrams received in one turn; others are served between."""
+
 _log = logging.getLogger("elea.io")
 
 
@@ -33,9 +36,10 @@ class UdpLink(SocketLink):
     streamed = False
     reliable = False
 
+    drains = True
+
     def __init__(self, sock: socket.socket, local: str, remote: str) -> None:
         super().__init__(sock, local, remote, UDP_MTU)
-        self._buffer = bytearray(_BUFFER)
 
     def send(self, data: Octets | Sequence[Octets]) -> None:
         super().send(_one(data, self.remote))
@@ -43,9 +47,9 @@ class UdpLink(SocketLink):
     def try_send(self, data: Octets | Sequence[Octets]) -> int:
         return super().try_send(_one(data, self.remote))
 
-    def receive_batch(self) -> bytes | None:
-        count = super().receive_into(memoryview(self._buffer))
-        return None if not count and self.closed else bytes(memoryview(self._buffer)[:count])
+    def receive_ready(self, view: memoryview) -> int:
+        count = super().receive_ready(view)
+        return -1 if not count and not self.closed else count  # an empty datagram says nothing
 
 
 class UdpSourceLink:
@@ -53,6 +57,7 @@ class UdpSourceLink:
 
     streamed = False
     reliable = False
+    drains = True
     held = False
     mtu = UDP_MTU
 
@@ -61,62 +66,75 @@ class UdpSourceLink:
         self.remote = f"udp/{written(address)}"
         self.closed = False
         self.dropped = 0
+        self.on_arrival: Callable[[], None] | None = None
         self._address = address
         self._listener = listener
-        self._arrived: SimpleQueue[bytes | None] = SimpleQueue()
+        self._arrived: deque[bytes] = deque()
 
     def send(self, data: Octets | Sequence[Octets]) -> None:
-        self._listener.send_to(self, _one(data, self.remote), self._address, wait=True)
+        self._listener.send_to(self, _one(data, self.remote), self._address)
 
     def try_send(self, data: Octets | Sequence[Octets]) -> int:
-        return self._listener.send_to(self, _one(data, self.remote), self._address, wait=False)
+        return self._listener.send_to(self, _one(data, self.remote), self._address)
 
-    def receive_batch(self) -> bytes | None:
-        return None if self.closed else self._arrived.get()
+    def receive_ready(self, view: memoryview) -> int:
+        if self.closed:
+            return 0
+        if not self._arrived:
+            return -1
+        batch = self._arrived.popleft()
+        view[: len(batch)] = batch
+        return len(batch)
+
+    def fileno(self) -> int:
+        return -1
 
     def close(self) -> None:
         if not self.closed:
             self.closed = True
             self._listener.forget(self._address, self)
-            self._arrived.put(None)
 
     def arrive(self, batch: bytes) -> None:
-        """Queue a datagram for the reader."""
-        if self._arrived.qsize() >= UDP_QUEUE:
+        """A datagram has come."""
+        if len(self._arrived) >= UDP_QUEUE:  # its owner reads no more for a while
             self.dropped += 1
             self._listener.dropped += 1
         else:
-            self._arrived.put(batch)
+            self._arrived.append(batch)
+            if self.on_arrival is not None:
+                self.on_arrival()
 
     def __repr__(self) -> str:
         return f"<UdpSourceLink {self.local} to {self.remote}{' closed' if self.closed else ''}>"
 
 
-class UdpListener:
+class UdpListener(Pollable):
     """Receives on one socket and gives each source a link. Links that fall silent are closed by their owner."""
 
-    def __init__(self, sock: socket.socket, on_link: Callable[[UdpSourceLink], None]) -> None:
+    def __init__(self, sock: socket.socket, on_link: Callable[[UdpSourceLink], None], loop: Loop) -> None:
+        super().__init__()
         self.dropped = 0
         self.refused = 0
         self.failures = 0
         self._local = f"udp/{written(sock.getsockname())}"
         self._socket = sock
         self._on_link = on_link
+        self._loop = loop
         self._links: dict[tuple[str, int], UdpSourceLink] = {}
         self._gate = threading.Lock()
         self._closed = False
         self._sending = 0
-        self._thread = threading.Thread(target=self._run, name=f"elea-listen-{self._local}", daemon=True)
-        self._thread.start()
+        sock.setblocking(False)
+        loop.add(self, sock.fileno())
 
-    def send_to(self, link: UdpSourceLink, data: Octets, address: tuple[str, int], *, wait: bool) -> int:
-        """Send one datagram for a link."""
+    def send_to(self, link: UdpSourceLink, data: Octets, address: tuple[str, int]) -> int:
+        """Send one datagram for a link; 0 if the kernel has no room for it now."""
         with self._gate:
             if self._closed or link.closed:
                 raise LinkClosed(link.remote)
             self._sending += 1
         try:
-            return self._socket.sendto(data, 0 if wait else socket.MSG_DONTWAIT, address)
+            return self._socket.sendto(data, address)
         except BlockingIOError:
             return 0
         except OSError as error:
@@ -126,6 +144,8 @@ class UdpListener:
         finally:
             with self._gate:
                 self._sending -= 1
+                if self._closed and not self._sending:
+                    self._socket.close()
 
     def forget(self, address: tuple[str, int], link: UdpSourceLink) -> None:
         """A link was closed: the next datagram from its address starts a new one."""
@@ -140,31 +160,26 @@ class UdpListener:
                 return
             self._closed = True
             links = list(self._links.values())
+        self._loop.remove(self)
         for link in links:
             link.close()
-        # Linux wakes the blocked receive although it says that the socket is not connected.
-        with contextlib.suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)
-        if self._thread is not threading.current_thread():
-            self._thread.join(_JOIN_SECONDS)
+        with self._gate:
+            if not self._sending:  # else who sends closes it
+                self._socket.close()
 
-    def _run(self) -> None:
-        buffer = bytearray(_BUFFER)
-        view = memoryview(buffer)
-        try:
-            while not self._closed:
-                try:
-                    count, source = self._socket.recvfrom_into(buffer)
-                except OSError:  # an answer of the network to something we sent; it says nothing about the socket
-                    self.failures += not self._closed
-                    continue
-                if not count or self._closed:
-                    continue
+    def on_ready(self, mask: int) -> None:
+        for _ in range(RECEIVED_AT_ONCE):
+            try:
+                batch, source = self._socket.recvfrom(_BUFFER)
+            except BlockingIOError:
+                return
+            except OSError:  # an answer of the network to something we sent; it says nothing about the socket
+                self.failures += not self._closed
+                return
+            if batch:
                 link = self._links.get(source) or self._new(source)
                 if link is not None:
-                    link.arrive(bytes(view[:count]))
-        finally:
-            self._finish()
+                    link.arrive(batch)
 
     def _new(self, source: tuple[str, int]) -> UdpSourceLink | None:
         with self._gate:
@@ -184,14 +199,6 @@ class UdpListener:
             link.close()
             return None
         return link
-
-    def _finish(self) -> None:
-        while True:
-            with self._gate:
-                if not self._sending:
-                    self._socket.close()
-                    return
-            threading.Event().wait(0.001)
 
 
 def enlarge(sock: socket.socket) -> None:

@@ -5,13 +5,15 @@
         DecodeError(dialect, at)     Truncated · Oversize (FrameTooLarge) · Malformed (…) · UnknownMandatoryExtension
         RuleBroken(rule, reaction)
       SessionError                   SessionRefused(reason) · SessionClosed(reason) · LeaseExpired
+                                     BrokerAway(locators, seconds, limit)
       DeclarationRejected(id, status)
       InvalidKeyExpr · InvalidResource · InvalidSelector · InvalidPredicate(column)        all ValueError
       InvalidSample(column, row)                                                           ValueError, too
       OperationTimeout(TimeoutError) · Congested · LimitReached(name, limit)
       StoreError                     StoreFull · StoreCorrupt(segment, position) · StoreReadOnly(reason)
                                      StoreInUse(path, holder) · StoreTrimmed(position, first) · NotStored(key)
-                                     KeptElsewhere(key, log)
+                                     StampAhead(key, ahead_ns, limit_ns)
+                                     KeptElsewhere(key, log) · ArrowRefused(what, problem) · StoreClosing
                                      StoreReplaced(log, epoch, was) · StoreFenced(writer, number, last)
       TableConflict(table, batch, last)
                                      AlignmentFailed
@@ -25,16 +27,18 @@ An exception carries its data as attributes; its text says what happened, the va
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 __all__ = [
     "AccessDenied",
     "AccessError",
     "AlignmentFailed",
+    "ArrowRefused",
     "AuthenticationFailed",
     "BadEnum",
     "BadText",
+    "BrokerAway",
     "CaptureError",
     "ConfigError",
     "Congested",
@@ -67,6 +71,7 @@ __all__ = [
     "Oversize",
     "PaddedNatural",
     "PipelineBusy",
+    "PipelineChanged",
     "PipelineError",
     "PipelineFailed",
     "ProtocolError",
@@ -76,6 +81,8 @@ __all__ = [
     "SessionClosed",
     "SessionError",
     "SessionRefused",
+    "StampAhead",
+    "StoreClosing",
     "StoreCorrupt",
     "StoreError",
     "StoreFenced",
@@ -295,6 +302,21 @@ class LeaseExpired(SessionClosed):
     """The other node was silent for its whole lease."""
 
 
+class BrokerAway(SessionError):
+    """Brokers at `locators` have not been there for `seconds`, so nobody knows what they would have answered."""
+
+    def __init__(self, locators: Sequence[str], seconds: float, limit: str) -> None:
+        who, runs = ("brokers", "they run") if len(locators) > 1 else ("broker", "it runs")
+        super().__init__(
+            f"away for {seconds:.0f} s: {who} {', '.join(locators)} (the limit is {limit}); nothing is lost by that: "
+            f"see whether {runs}, then start the query again, a stream goes on from its checkpoint; or take what is "
+            "gone for good out of the option connect"
+        )
+        self.locators = tuple(locators)
+        self.seconds = seconds
+        self.limit = limit
+
+
 class DeclarationRejected(EleaError):
     """The other node rejected a declaration."""
 
@@ -415,6 +437,13 @@ class StoreInUse(StoreError):
         self.holder = holder
 
 
+class StoreClosing(StoreError):
+    """The broker is ending and has not answered, or not all; what it would have said it says when it is back."""
+
+    def __init__(self) -> None:
+        super().__init__("the broker is ending: this is no answer, ask again when it is back")
+
+
 class StoreTrimmed(StoreError):
     """A read starts before the oldest sample that retention has left."""
 
@@ -422,6 +451,21 @@ class StoreTrimmed(StoreError):
         super().__init__(f"position {position} is no longer stored, the log starts at {first}")
         self.position = position
         self.first = first
+
+
+class StampAhead(StoreError):
+    """A sample is stamped further ahead of the time of this machine than the drift."""
+
+    def __init__(self, key: str, ahead_ns: int, limit_ns: int) -> None:
+        super().__init__(
+            f"the sample on {key!r} is stamped {ahead_ns / 1e9:.1f} s ahead of this machine, "
+            f"the limit is {limit_ns / 1e9:.1f} s"
+        )
+        self.key = key
+        self.ahead_ns = ahead_ns
+        self.limit_ns = limit_ns
+        self.stored = 0
+        """Samples that came before it and were stored."""
 
 
 class StoreReplaced(StoreError):
@@ -438,6 +482,18 @@ class StoreReplaced(StoreError):
 
 class AlignmentFailed(StoreError):
     """The log of another broker could not be compared with ours; what was brought before stays."""
+
+
+class ArrowRefused(StoreError):
+    """Arrow from outside that is not what was asked for: `what` came, `problem` is what is wrong with it.
+
+    The text never has anything in it that was read from the columns, nor what Arrow says of them.
+    """
+
+    def __init__(self, what: str, problem: str) -> None:
+        super().__init__(f"{what} is refused: {problem}")
+        self.what = what
+        self.problem = problem
 
 
 class StoreFenced(StoreError):
@@ -599,6 +655,22 @@ class PipelineBusy(EleaError):
         self.name = name
         self.place = place
         self.holder = holder
+
+
+class PipelineChanged(EleaError):
+    """The definition of tables is not the one that their rows and states were computed with: `changed` says in what."""
+
+    def __init__(self, name: str, changed: Mapping[str, Sequence[str]], place: str) -> None:
+        told = "; ".join(f"{sink}: {', '.join(parts)}" for sink, parts in changed.items())
+        super().__init__(
+            f"pipeline {name} has changed, and what it has computed so far is of the old definition: {told}; make the "
+            "tables anew with --backfill (backfill=True), bring the old definition back, or go on with rows of both "
+            "and the old state with --accept-change (accept_change=True); a publish begins again if its directory in "
+            f"{place} is deleted"
+        )
+        self.name = name
+        self.changed = {sink: tuple(parts) for sink, parts in changed.items()}
+        self.place = place
 
 
 class PipelineFailed(EleaError):

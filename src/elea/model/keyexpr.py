@@ -12,10 +12,11 @@ import re
 from enum import IntEnum
 from typing import Final
 
+from elea.model.chunkrow import Row, chunk_includes, chunks_intersect
 from elea.model.errors import InvalidKeyExpr
-from elea.model.globs import compile_chunks, glob_covers, globs_intersect
+from elea.model.globs import compile_chunks
 from elea.model.globsearch import find_witness
-from elea.model.limits import KEY_EXPR_BYTES
+from elea.model.limits import KEY_EXPR_BYTES, KEY_EXPR_CHUNKS, KEY_EXPR_WILDCARDS
 
 __all__ = [
     "KeyExpr",
@@ -25,6 +26,7 @@ __all__ = [
     "chunks_intersect",
     "includes",
     "intersects",
+    "wildcards",
     "witness",
 ]
 
@@ -58,8 +60,11 @@ def check(text: str) -> None:
     """
     if len(text) * 4 > KEY_EXPR_BYTES or not text.isascii():
         _check_size(text)
+    if len(text) >= 2 * KEY_EXPR_CHUNKS:  # shorter ones cannot have too many chunks
+        _check_count(text, "chunks", text.count("/") + 1, "KEY_EXPR_CHUNKS", KEY_EXPR_CHUNKS)
     if _NEEDS_A_LOOK.search(text) is None:
         return
+    _check_count(text, "wildcards", wildcards(text), "KEY_EXPR_WILDCARDS", KEY_EXPR_WILDCARDS)
     previous = ""
     for number, chunk in enumerate(text.split("/"), start=1):
         problem, hint = _chunk_problem(chunk, previous)
@@ -97,6 +102,17 @@ def canonize(text: str) -> str:
     canonical = "/".join(chunks)
     check(canonical)
     return canonical
+
+
+def wildcards(text: str) -> int:
+    """How many `*`, `**` and `$*` a valid key expression has."""
+    return text.count("*") - text.count("**")
+
+
+def _check_count(text: str, what: str, count: int, name: str, limit: int) -> None:
+    if count > limit:
+        problem = f"{count} {what} are above the limit of {limit} ({name})"
+        raise InvalidKeyExpr(_shortened(text), problem, f"use fewer {what}")
 
 
 def _check_size(text: str) -> None:
@@ -156,7 +172,7 @@ def intersects(a: str, b: str) -> bool:
         return False
     x, y = a.split("/"), b.split("/")
     # Chunks before the first `**` and behind the last one meet one by one, which decides most pairs without
-    # the engine.
+    # the row.
     low, high = 0, 0
     shorter = min(len(x), len(y))
     while low < shorter and x[low] != "**" and y[low] != "**":
@@ -172,7 +188,13 @@ def intersects(a: str, b: str) -> bool:
         return (x or y) in ([], ["**"])
     if x == ["**"] or y == ["**"]:
         return not (_has_verbatim(x) or _has_verbatim(y))
-    return globs_intersect(compile_chunks("/".join(x)), compile_chunks("/".join(y)))
+    row = Row(y)
+    places = row.start()
+    for chunk in x:
+        places = row.meet(places, chunk)
+        if not places:
+            return False
+    return places & row.end != 0
 
 
 def includes(a: str, b: str) -> bool:
@@ -189,11 +211,11 @@ def includes(a: str, b: str) -> bool:
     low, high = 0, 0
     shorter = min(len(x), len(y))
     while low < shorter and x[low] != "**":
-        if not _chunk_includes(x[low], y[low]):
+        if not chunk_includes(x[low], y[low]):
             return False
         low += 1
     while high < shorter - low and x[-1 - high] != "**":
-        if not _chunk_includes(x[-1 - high], y[-1 - high]):
+        if not chunk_includes(x[-1 - high], y[-1 - high]):
             return False
         high += 1
     x, y = x[low : len(x) - high], y[low : len(y) - high]
@@ -203,7 +225,13 @@ def includes(a: str, b: str) -> bool:
         return not _has_verbatim(y)
     if not y:
         return False
-    return glob_covers(compile_chunks("/".join(x)), compile_chunks("/".join(y)))
+    row = Row(y)
+    places = 1
+    for chunk in x:
+        places = row.cover(places, chunk)
+        if not places:
+            return False
+    return places & row.end != 0
 
 
 def witness(a: str, b: str) -> str | None:
@@ -218,54 +246,6 @@ def witness(a: str, b: str) -> str | None:
 
 def _has_verbatim(chunks: list[str]) -> bool:
     return any(chunk[0] == "@" for chunk in chunks)
-
-
-def chunks_intersect(p: str, q: str) -> bool:
-    """Whether some chunk belongs to both of two chunks other than `**`."""
-    if p == q:
-        return True
-    if p[0] == "@" or q[0] == "@":
-        return False
-    if p == "*" or q == "*":
-        return True
-    if "$" not in p:
-        return "$" in q and _dollar_includes(q, p)
-    if "$" not in q:
-        return _dollar_includes(p, q)
-    # Each has a `$*`, which can hold all that the other asks for between its ends: only the ends can
-    # disagree.
-    start, _, _ = p.partition("$*")
-    other_start, _, _ = q.partition("$*")
-    _, _, end = p.rpartition("$*")
-    _, _, other_end = q.rpartition("$*")
-    starts_agree = start.startswith(other_start) or other_start.startswith(start)
-    return starts_agree and (end.endswith(other_end) or other_end.endswith(end))
-
-
-def _chunk_includes(p: str, q: str) -> bool:
-    if p == q:
-        return True
-    if p[0] == "@" or q[0] == "@" or q == "**":
-        return False
-    return p == "*" or ("$" in p and q != "*" and _dollar_includes(p, q))
-
-
-def _dollar_includes(pattern: str, chunk: str) -> bool:
-    """Whether the fixed parts of a `$*` pattern are found in order in the chunk, the ends at its ends.
-
-    The first place found for each part is the best one. A `$*` of the chunk itself is never part of a find,
-    because fixed parts contain no `$`.
-    """
-    first, *middle, last = pattern.split("$*")
-    at, end = len(first), len(chunk) - len(last)
-    if at > end or not chunk.startswith(first) or not chunk.endswith(last):
-        return False
-    for part in middle:
-        at = chunk.find(part, at, end)
-        if at < 0:
-            return False
-        at += len(part)
-    return True
 
 
 # -- the value -----------------------------------------------------------------------------------------------

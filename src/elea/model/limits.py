@@ -7,6 +7,11 @@ from typing import Final
 __all__ = [
     "ACCEPT_PENDING",
     "ACKNACK_SPAN",
+    "ARROW_BATCHES",
+    "ARROW_DEPTH",
+    "ARROW_FIELDS",
+    "ARROW_HEAD_BYTES",
+    "ARROW_NAME_BYTES",
     "CACHED_KEY_CHARS",
     "CACHED_ROUTES",
     "CAPTURE_BLOCK_BYTES",
@@ -18,9 +23,10 @@ __all__ = [
     "CAPTURE_PACKET_BYTES",
     "CLI_UNIT_BYTES",
     "CLOCK_DRIFT_NS",
+    "CLOCK_MARGIN_NS",
     "CONTROL_BATCHES",
-    "COURIERS",
     "DEFAULT_CAPACITY",
+    "DOLLAR_WEIGHT",
     "DURATION_NS",
     "EMPTY_ELEMENTS",
     "ENCODING_SCHEMA_BYTES",
@@ -28,6 +34,8 @@ __all__ = [
     "INCLUSION_SETS",
     "INTEREST_TIMEOUT",
     "KEY_EXPR_BYTES",
+    "KEY_EXPR_CHUNKS",
+    "KEY_EXPR_WILDCARDS",
     "MAILBOX",
     "MAILBOX_BYTES",
     "MAX_BATCH",
@@ -51,6 +59,7 @@ __all__ = [
     "MAX_REMEMBERED",
     "MAX_RESOURCE_OCTETS",
     "MAX_ROUTES",
+    "MAX_WILDCARDS",
     "MEMORY_BYTES",
     "MEMORY_PENDING",
     "MIN_BATCH",
@@ -65,11 +74,14 @@ __all__ = [
     "REASSEMBLY_BYTES",
     "RESCAN_BYTES",
     "RESOURCE_BYTES",
+    "RESOURCE_PATTERN_CHARS",
     "SN_BITS_MAX",
     "SN_BITS_MIN",
     "STORE_ALIGN_BUCKETS",
     "STORE_ALIGN_BYTES",
     "STORE_ALIGN_ROWS",
+    "STORE_BATCH_PARTS",
+    "STORE_BATCH_ROWS",
     "STORE_BLOCK_BYTES",
     "STORE_BLOCK_ROWS",
     "STORE_CACHED_BLOCKS",
@@ -93,6 +105,7 @@ __all__ = [
     "UDP_ENDPOINTS",
     "UDP_QUEUE",
     "UDP_SOURCES",
+    "WORKERS",
 ]
 
 NATURAL_BITS: Final = 64
@@ -112,6 +125,16 @@ MAX_MESSAGE: Final = 1 << 30
 
 KEY_EXPR_BYTES: Final = 65_535
 """A key expression travels with a 16-bit length."""
+
+KEY_EXPR_CHUNKS: Final = 128
+"""Chunks of a key expression. eclipse-zenoh takes any number; keys of real programs have a dozen, paths of files 30.
+What is matched costs time for each of them.
+"""
+
+KEY_EXPR_WILDCARDS: Final = 32
+"""`*`, `**` and `$*` of a key expression. eclipse-zenoh takes any number, but its own matching does not end in useful
+time with more than ten `**`; real programs write up to four.
+"""
 
 CAPTURE_BLOCK_BYTES: Final = 1 << 24
 """A pcapng block read whole; only comments and secrets make a block large, and those are passed over."""
@@ -158,6 +181,10 @@ ENCODING_SCHEMA_BYTES: Final = 255
 CLOCK_DRIFT_NS: Final = 500_000_000
 """A timestamp further ahead of local time than this does not move the clock; the default of eclipse-zenoh."""
 
+CLOCK_MARGIN_NS: Final = 2 * CLOCK_DRIFT_NS
+"""A stored timestamp further ahead of its arrival than this is not believed: twice the drift, since the time of an
+arrival is taken before its timestamp is judged or given."""
+
 SN_BITS_MIN: Final = 4
 """Early dialects: the shortest serial number; its window is 6 messages (Z18-SES-06)."""
 
@@ -175,6 +202,11 @@ MAX_EXTENSIONS: Final = 64
 
 RESOURCE_BYTES: Final = 65_535
 """A resource or selection of the early dialects; the same room as a key expression."""
+
+RESOURCE_PATTERN_CHARS: Final = 1_024
+"""The path of a resource with wildcards, which work on characters: to meet another of n characters costs n times that,
+64 at a time. Real ones have some ten characters, and a path without wildcards may be as long as a resource.
+"""
 
 INCLUSION_SETS: Final = 4_096
 """Sets of places an exact inclusion may look at: patterns can be written that need exponentially many."""
@@ -200,6 +232,14 @@ MAX_INTERESTS: Final = 250_000
 MAX_KEY_OCTETS: Final = 1 << 26
 """Octets of the keys of all these together: a key may have 64 KiB, and a quarter million of those would be 16 GB."""
 
+MAX_WILDCARDS: Final = 32_768
+"""Wildcards in all these keys together: those that may stand for the same chunk are all looked at for each new key,
+about 0.5 µs each. One session can thus make a look-up of others cost 20 ms, if it writes them to that end.
+"""
+
+DOLLAR_WEIGHT: Final = 16
+"""How many wildcards a `$*` counts for in `MAX_WILDCARDS`: it is compared with each chunk that may be meant."""
+
 MAX_RESOURCE_OCTETS: Final = 1 << 26
 """Octets of the key expressions one session gives numbers to; there are 65,535 numbers, enough for 4 GB of text."""
 
@@ -208,6 +248,28 @@ MAX_QUERIES: Final = 65_536
 
 STORE_SEGMENT_BYTES: Final = 64 << 20
 """A segment of the store; the next sample then opens a new one. Retention takes away whole segments."""
+
+ARROW_HEAD_BYTES: Final = 1 << 20
+"""The metadata of one Arrow message from outside; that of samples has 2 kB, that of a table of 1,000 columns 200 kB."""
+
+ARROW_BATCHES: Final = 65_536
+"""Batches of one Arrow stream from outside. An answer of 8 MiB has some thousands if every sample is one of its own."""
+
+ARROW_NAME_BYTES: Final = 1_024
+"""The name of a column, and of a timezone, in a schema from outside; Spark and SQL engines allow some hundred."""
+
+ARROW_FIELDS: Final = 2_048
+"""Columns of an Arrow payload, those within others included; a sample is one row of them."""
+
+ARROW_DEPTH: Final = 32
+"""Columns within columns of an Arrow payload; nobody nests deeper, and Arrow reads them by recursion."""
+
+STORE_BATCH_ROWS: Final = 262_144
+"""Samples of one batch or staged piece. Our clients send a quarter of it; a sample of nothing takes 8 octets there, and
+some 200 when its other columns are made."""
+
+STORE_BATCH_PARTS: Final = 1_024
+"""Arrow batches of the same; our clients send one. Each costs some kilobytes, even if it is empty."""
 
 STORE_BLOCK_ROWS: Final = 16_384
 """Samples of one block; larger batches are cut. Scans gain nothing beyond, and a lost block loses less."""
@@ -339,7 +401,7 @@ a busy publisher makes 1 MB. A message is taken while less than this waits, so o
 CONTROL_BATCHES: Final = 64
 """Ready-made batches (keep alive, close) waiting at once; when the link is that stuck, more of them help nobody."""
 
-COURIERS: Final = 64
+WORKERS: Final = 64
 """Threads that deliver for threads of the user's; the next handler waits for one."""
 
 MAILBOX: Final = 100_000

@@ -67,6 +67,9 @@ class Pattern:
         """Whether the key, given as text, belongs to the set."""
         if self.concrete:
             return self.text == key
+        if self.kind is PatternKind.CHUNKS:
+            is_key = key[:1] not in ("", "/") and key[-1] != "/" and "//" not in key
+            return is_key and keyexpr.includes(self.text, key)
         glob = self._glob()
         places = glob.read(glob.start, "/")
         for char in key:

@@ -16,7 +16,7 @@ from typing import Final
 from elea.model.errors import InvalidResource, InvalidSelector, LimitReached
 from elea.model.globs import compile_characters, globs_intersect
 from elea.model.globsearch import find_counterexample
-from elea.model.limits import RESOURCE_BYTES
+from elea.model.limits import RESOURCE_BYTES, RESOURCE_PATTERN_CHARS
 from elea.model.qos import Durability
 from elea.model.values import value_class
 
@@ -59,6 +59,8 @@ def path_includes(a: str, b: str) -> bool:
     """
     if a == b:
         return True
+    if _WILDCARD.search(b) is None:
+        return paths_intersect(a, b)
     try:
         return find_counterexample(compile_characters(a), compile_characters(b)) is None
     except LimitReached:
@@ -239,6 +241,9 @@ def _split_meta(text: str, schemed_path: str) -> tuple[str, str, str]:
 def _check_path(text: str, path: str) -> None:
     if not path:
         raise InvalidResource(text, "the path is empty")
+    if len(path) > RESOURCE_PATTERN_CHARS and _WILDCARD.search(path) is not None:
+        limit = f"the limit of {RESOURCE_PATTERN_CHARS} for paths with wildcards (RESOURCE_PATTERN_CHARS)"
+        raise InvalidResource(f"{text[:100]}…", f"{len(path)} characters are above {limit}")
     for number, name in enumerate(path.split("/"), start=1):
         if not name:
             # DEC-32: the default partition of DDS gives `zenoh:///T`, whose first name is empty.

@@ -11,18 +11,28 @@ import re
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-from elea.model.limits import CLOCK_DRIFT_NS
+from elea.model.limits import CLOCK_DRIFT_NS, CLOCK_MARGIN_NS
 from elea.model.node_id import NodeId
 from elea.model.values import value_class
 
 if TYPE_CHECKING:
     from datetime import datetime, timedelta
 
-__all__ = ["Hlc", "HlcUpdate", "Timestamp", "datetime_from_ns", "ns_from_ntp64", "ntp64_from_ns", "timedelta_from_ns"]
+__all__ = [
+    "Hlc",
+    "HlcUpdate",
+    "Timestamp",
+    "believed_time",
+    "datetime_from_ns",
+    "ns_from_ntp64",
+    "ntp64_from_ns",
+    "timedelta_from_ns",
+]
 
 _SECOND_NS: Final = 1_000_000_000
 _FRACTION: Final = (1 << 32) - 1
 _MAX_NTP64: Final = (1 << 64) - 1
+_MAX_NS: Final = (1 << 32) * _SECOND_NS - 1
 _COUNTER_MASK: Final = 0xF  # the low four bits count events that share one physical instant
 _DECIMAL: Final = r"[0-9]{1,20}"
 _RFC3339: Final = r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d*))?(?:Z|\+00:00)"
@@ -44,6 +54,21 @@ def ns_from_ntp64(ntp64: int) -> int:
     """The inverse: exact for every value made by `ntp64_from_ns`, because this one rounds up."""
     fraction_ns = -(-(ntp64 & _FRACTION) * _SECOND_NS // (1 << 32))
     return (ntp64 >> 32) * _SECOND_NS + fraction_ns
+
+
+_MARGIN: Final = ntp64_from_ns(CLOCK_MARGIN_NS)
+
+
+def believed_time(ntp64: int, arrival_ns: int) -> int:
+    """The time for which a stored sample counts: that of its timestamp, or of its arrival if that was long before.
+
+    Nothing that is taken today is so far ahead; what an older version took may be. It must not be the newest for ever.
+    An arrival of 0 is not known, and tells nothing.
+    """
+    if not 0 < arrival_ns <= _MAX_NS:
+        return ntp64
+    arrival = ntp64_from_ns(arrival_ns)
+    return arrival if ntp64 > arrival + _MARGIN else ntp64
 
 
 # `datetime` takes a millisecond to import, and few programs look at times in that way.
@@ -144,11 +169,15 @@ class HlcUpdate(Enum):
 class Hlc:
     """A hybrid logical clock: follows the time it is told, and never gives the same timestamp twice.
 
+    Args:
+        drift_ns: how far ahead of the time it is told a timestamp of another node may be.
+
     >>> clock = Hlc(NodeId.parse("a1"))
     >>> clock.tick(1_000) < clock.tick(1_000) < clock.tick(999)
     True
     """
 
+    # Threads share it without a lock: from where `_last` is read to where it is written no other thread gets a turn.
     __slots__ = ("_drift", "_last", "id")
 
     def __init__(self, id: NodeId, *, drift_ns: int = CLOCK_DRIFT_NS) -> None:
@@ -158,10 +187,7 @@ class Hlc:
 
     def tick(self, now_ns: int) -> Timestamp:
         """A timestamp above all given before and all accepted by `update`; at `now_ns` when possible."""
-        now = ntp64_from_ns(now_ns) & ~_COUNTER_MASK
-        # When the counter is full the carry moves into the time: it runs ahead by 4 ns and stays monotonic.
-        self._last = now if now > self._last else self._last + 1
-        return Timestamp(self._last, self.id)
+        return Timestamp(self.reserve(now_ns, 1), self.id)
 
     def reserve(self, now_ns: int, count: int) -> int:
         """The first of `count` consecutive NTP64 numbers, all above everything given before.
@@ -169,6 +195,7 @@ class Hlc:
         One call stamps a whole run of samples: consecutive numbers differ in their first octet on the wire.
         """
         now = ntp64_from_ns(now_ns) & ~_COUNTER_MASK
+        # When the counter is full the carry moves into the time: it runs ahead by 4 ns and stays monotonic.
         first = now if now > self._last else self._last + 1
         self._last = first + count - 1
         return first
@@ -178,13 +205,35 @@ class Hlc:
 
         On TOO_FAR_AHEAD the clock is unchanged: one node with a wrong clock must not drag the others along.
         """
-        now = ntp64_from_ns(now_ns) & ~_COUNTER_MASK
-        if remote.ntp64 > now + self._drift:
-            return HlcUpdate.TOO_FAR_AHEAD
+        return HlcUpdate.ACCEPTED if self.accepts(remote.ntp64, now_ns) else HlcUpdate.TOO_FAR_AHEAD
+
+    def accepts(self, ntp64: int, now_ns: int) -> bool:
+        """The same for a time alone."""
+        if ntp64 > self.limit(now_ns):
+            return False
         # Spec: the larger of both. The `uhlc` crate adds one more, which spends counter values for nothing:
         # the next tick is above the remote timestamp in either case.
-        self._last = max(self._last, remote.ntp64)
-        return HlcUpdate.ACCEPTED
+        self.follow(ntp64)
+        return True
+
+    def limit(self, now_ns: int) -> int:
+        """The last NTP64 number that is not too far ahead of `now_ns`; what this clock has given itself never is."""
+        return max((ntp64_from_ns(now_ns) & ~_COUNTER_MASK) + self._drift, self._last)
+
+    def follow(self, ntp64: int) -> None:
+        """Be above a time from now on, whatever the time is: one of the own past, or one that was judged before."""
+        self._last = max(self._last, ntp64)
+
+    def arrival(self, now_ns: int) -> int:
+        """The time, in nanoseconds, at which something arrives now.
+
+        It is `now_ns`, unless that has been set back behind what this clock has given: a sample does not arrive long
+        before it was stamped, and who reads the two later shall believe both.
+        """
+        last = self._last
+        if last <= (ntp64_from_ns(now_ns) & ~_COUNTER_MASK) + self._drift:
+            return now_ns
+        return ns_from_ntp64(last)
 
 
 def _ntp64_from_rfc3339(text: str) -> int:

@@ -71,6 +71,10 @@ class Declarations:
         """The records of a kind that intersect a key expression; all of them without one."""
         return self.all(entity) if key is None else self._trees[entity].intersecting(key)
 
+    def including(self, entity: Entity, key: str) -> list[Record]:
+        """The records of a kind that include a key expression."""
+        return self._trees[entity].including(key)
+
     def find(self, entity: Entity, key: str) -> Record | None:
         """The record on exactly this key."""
         return self._trees[entity].get(key)
@@ -139,7 +143,7 @@ class Declarations:
 
     def _take(self, source: Neighbour, record: Record, complete: bool) -> None:
         record.count(source, -1, -complete)
-        source.key_octets -= len(record.key)
+        source.forget(record.key)
         if not record.sources:
             self._trees[record.entity].remove(record.key)
 

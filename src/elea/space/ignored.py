@@ -27,8 +27,8 @@ class Ignored:
     unknown_query: int = 0
     """Answers to no open query: most often one that has timed out."""
     too_many_declarations: int = 0
-    """Above `MAX_DECLARATIONS` or `MAX_KEY_OCTETS`; what they declare does not exist here."""
+    """Above `MAX_DECLARATIONS`, `MAX_KEY_OCTETS` or `MAX_WILDCARDS`; what they declare does not exist here."""
     too_many_interests: int = 0
-    """Above `MAX_INTERESTS` or `MAX_KEY_OCTETS`; those about the future are not answered."""
+    """Above `MAX_INTERESTS`, `MAX_KEY_OCTETS` or `MAX_WILDCARDS`; those about the future are not answered."""
     too_many_queries: int = 0
     """Above `MAX_QUERIES`; answered with an error."""

@@ -94,7 +94,7 @@ class Interests:
     def forget(self, asked: Asked) -> None:
         """Take out of the index an interest that has ended."""
         asked.neighbour.interests -= 1
-        asked.neighbour.key_octets -= len(asked.key or "")
+        asked.neighbour.forget(asked.key or "")
         if not asked.future:
             return
         listed = self._list_of(asked.key)

@@ -1,12 +1,16 @@
 """An index of key expressions: which of the stored ones have a key in common with a given one.
 
-A tree over chunks. Its branches are literal chunks, found by hashing, and the few wildcard chunks, tried one by
-one. Both what is stored and what is asked may have wildcards. The answers are those of `elea.model.keyexpr`; the
+A tree over chunks. Its branches are literal chunks, found by hashing, `*`, `**`, and the few chunks with `$*`, tried
+one by one. Both what is stored and what is asked may have wildcards. The answers are those of `elea.model.keyexpr`; the
 tree only finds them without looking at everything. Texts must be valid. Spec: zenoh-1 section 11.
 
-A walk keeps the set of tree nodes it can be at, so that no text, however full of `**`, makes it slow: a step costs at
-most the number of nodes. With 100,000 stored keys of four chunks a concrete key is looked up in 2 µs, and one
-among 100,000 patterns `a/<n>/**` in 3 µs; an entry costs 160 to 900 octets (measured with CPython 3.11).
+A walk looks at a node of the tree once, with all places of the asked text that lead there as one set
+(`elea.model.chunkrow`): no text and no stored pattern, however full of `**`, makes it look twice. With 100,000 stored
+keys of four chunks a concrete key is looked up in 2 µs, and one among 100,000 patterns `a/<n>/**` in 2 µs; an entry
+costs 160 to 900 octets (measured with CPython 3.11).
+
+A walk may go on while another thread changes the tree: it finds all that was there the whole time, and of what came or
+went meanwhile some. So a walk needs no lock, only the change does.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Generic, TypeVar
 
-from elea.model import keyexpr
+from elea.model.chunkrow import Row, dollar_includes
 
 __all__ = ["KeyTree"]
 
@@ -22,16 +26,79 @@ T = TypeVar("T")
 
 
 class _Node(Generic[T]):
-    """A place in the tree. Dictionaries are made when there is something to put in: most nodes are leaves."""
+    """A place in the tree. What holds branches is made when there is something to put in: most nodes are leaves."""
 
-    __slots__ = ("literal", "many", "value", "wild")
+    __slots__ = ("literal", "value", "wild")
 
-    def __init__(self, many: bool) -> None:
+    def __init__(self) -> None:
         self.literal: dict[str, _Node[T]] | None = None
-        self.wild: dict[str, _Node[T]] | None = None
+        self.wild: _Wild[T] | None = None
         self.value: T | None = None
-        self.many = many
-        """Whether the chunk leading here is `**`: the walk may stay here for any number of chunks."""
+
+    def child(self, chunk: str) -> _Node[T] | None:
+        """What is below by exactly this chunk."""
+        if not _is_wild(chunk):
+            return None if self.literal is None else self.literal.get(chunk)
+        if self.wild is None:
+            return None
+        if chunk == "*":
+            return self.wild.star
+        return self.wild.many if chunk == "**" else self.wild.dollar.get(chunk)
+
+    def grow(self, chunk: str) -> _Node[T]:
+        """A new node below, by a chunk that has none."""
+        child: _Node[T] = _Node()
+        if not _is_wild(chunk):
+            if self.literal is None:
+                self.literal = {}
+            self.literal[chunk] = child
+            return child
+        if self.wild is None:
+            self.wild = _Wild()
+        if chunk == "*":
+            self.wild.star = child
+        elif chunk == "**":
+            self.wild.many = child
+        else:
+            self.wild.dollar[chunk] = child
+        return child
+
+    def cut(self, chunk: str) -> None:
+        """Take out the node below by this chunk."""
+        if not _is_wild(chunk):
+            assert self.literal is not None
+            del self.literal[chunk]
+            self.literal = self.literal or None
+            return
+        wild = self.wild
+        assert wild is not None
+        if chunk == "*":
+            wild.star = None
+        elif chunk == "**":
+            wild.many = None
+        else:
+            del wild.dollar[chunk]
+        if wild.star is None and wild.many is None and not wild.dollar:
+            self.wild = None
+
+    def children(self) -> list[_Node[T]]:
+        """All that is below."""
+        found = list((self.literal or {}).values())
+        if self.wild is not None:
+            found += self.wild.dollar.values()
+            found += [child for child in (self.wild.star, self.wild.many) if child is not None]
+        return found
+
+
+class _Wild(Generic[T]):
+    """The branches of a node that have wildcards."""
+
+    __slots__ = ("dollar", "many", "star")
+
+    def __init__(self) -> None:
+        self.star: _Node[T] | None = None
+        self.many: _Node[T] | None = None
+        self.dollar: dict[str, _Node[T]] = {}
 
 
 class KeyTree(Generic[T]):
@@ -40,17 +107,19 @@ class KeyTree(Generic[T]):
     >>> tree = KeyTree[int]()
     >>> tree.add("home/**", 1)
     >>> tree.add("home/kitchen/temp", 2)
-    >>> tree.intersecting("home/*/temp")
+    >>> sorted(tree.intersecting("home/*/temp"))
     [1, 2]
     >>> tree.including("home/*/temp")
     [1]
     """
 
-    __slots__ = ("_root", "_size")
+    __slots__ = ("_root", "_size", "visited")
 
     def __init__(self) -> None:
-        self._root: _Node[T] = _Node(False)
+        self._root: _Node[T] = _Node()
         self._size = 0
+        self.visited = 0
+        """What walks have cost: nodes looked at, and comparisons of a chunk with `$*` with another."""
 
     def __len__(self) -> int:
         return self._size
@@ -62,25 +131,13 @@ class KeyTree(Generic[T]):
             node = stack.pop()
             if node.value is not None:
                 yield node.value
-            stack.extend((node.literal or {}).values())
-            stack.extend((node.wild or {}).values())
+            stack.extend(node.children())
 
     def add(self, key: str, value: T) -> None:
         """Store a value under a key expression, in place of one already there."""
         node = self._root
         for chunk in key.split("/"):
-            if _is_wild(chunk):
-                if node.wild is None:
-                    node.wild = {}
-                branches = node.wild
-            else:
-                if node.literal is None:
-                    node.literal = {}
-                branches = node.literal
-            child = branches.get(chunk)
-            if child is None:
-                child = branches[chunk] = _Node(chunk == "**")
-            node = child
+            node = node.child(chunk) or node.grow(chunk)
         self._size += node.value is None
         node.value = value
 
@@ -88,8 +145,7 @@ class KeyTree(Generic[T]):
         """The value stored under exactly this key expression."""
         node = self._root
         for chunk in key.split("/"):
-            branches = node.wild if _is_wild(chunk) else node.literal
-            child = branches.get(chunk) if branches is not None else None
+            child = node.child(chunk)
             if child is None:
                 return None
             node = child
@@ -100,150 +156,214 @@ class KeyTree(Generic[T]):
         node = self._root
         path: list[tuple[_Node[T], str]] = []
         for chunk in key.split("/"):
-            branches = node.wild if _is_wild(chunk) else node.literal
-            if branches is None or chunk not in branches:
+            child = node.child(chunk)
+            if child is None:
                 raise KeyError(key)
             path.append((node, chunk))
-            node = branches[chunk]
+            node = child
         if node.value is None:
             raise KeyError(key)
         node.value = None
         self._size -= 1
         while path and node.value is None and node.literal is None and node.wild is None:
             node, chunk = path.pop()
-            _cut(node, chunk)
+            node.cut(chunk)
 
     def intersecting(self, key: str) -> list[T]:
         """The values whose key expressions have a key in common with this one."""
-        if "*" in key:
-            return self._intersecting_wild(key.split("/"))
-        return self._matching(key.split("/"))
+        if "*" not in key:
+            return self._matching(key)
+        row = Row(key.split("/"))
+        found: list[T] = []
+        self._meet([(self._root, row.start())], row, found)
+        return found
 
     def including(self, key: str) -> list[T]:
         """The values whose key expressions have every key of this one, as far as `keyexpr.includes` sees it."""
         if "*" not in key:
-            return self._matching(key.split("/"))
-        nodes = _settled([self._root])
-        for chunk in key.split("/"):
-            reached: list[_Node[T]] = []
-            for node in nodes:
-                if node.many and chunk[:1] != "@":
-                    reached.append(node)
-                if chunk == "**":
-                    continue
-                if node.literal is not None and chunk in node.literal:
-                    reached.append(node.literal[chunk])
-                for branch, child in (node.wild or {}).items():
-                    if branch != "**" and keyexpr.includes(branch, chunk):
-                        reached.append(child)
-            nodes = _settled(reached)
-        return _values(nodes)
-
-    def _matching(self, chunks: list[str]) -> list[T]:
-        """The hot path: a concrete key, all of whose chunks are literal."""
-        nodes = _settled([self._root])
-        for chunk in chunks:
-            reached: list[_Node[T]] = []
-            verbatim = chunk[:1] == "@"
-            for node in nodes:
-                if node.literal is not None:
-                    child = node.literal.get(chunk)
-                    if child is not None:
-                        reached.append(child)
-                if verbatim:
-                    continue
-                if node.many:
-                    reached.append(node)
-                if node.wild is not None:
-                    for branch, child in node.wild.items():
-                        if branch == "*" or (branch != "**" and keyexpr.chunks_intersect(branch, chunk)):
-                            reached.append(child)
-            if not reached:
-                return []
-            nodes = _settled(reached)
-        return _values(nodes)
-
-    def _intersecting_wild(self, chunks: list[str]) -> list[T]:
-        """Walk the tree and the chunks together; a pair of places once seen is not walked again."""
-        end = len(chunks)
+            return self._matching(key)
+        row = Row(key.split("/"))
         found: list[T] = []
-        stack: list[tuple[_Node[T], int]] = [(self._root, 0)]
-        seen = set(stack)
+        visited = 0
+        stack: list[tuple[_Node[T], int]] = [(self._root, 1)]
         while stack:
-            node, at = stack.pop()
-            if at == end:
-                if node.value is not None:
-                    found.append(node.value)
-                steps = []
-            else:
-                steps = list(_steps(node, chunks[at], at))
-            # A stored `**` may stand for no chunk at all.
-            if node.wild is not None and "**" in node.wild:
-                steps.append((node.wild["**"], at))
-            for step in steps:
-                if step not in seen:
-                    seen.add(step)
-                    stack.append(step)
+            node, places = stack.pop()
+            visited += 1
+            value = node.value
+            if value is not None and places & row.end:
+                found.append(value)
+            literal, wild = node.literal, node.wild
+            if literal is not None:
+                _follow_literals(stack, literal, places & ~row.wild, row, 0)
+            if wild is None:
+                continue
+            star, many, dollar = wild.star, wild.many, wild.dollar
+            if star is not None and places & row.single:
+                stack.append((star, (places & row.single) << 1))
+            if many is not None:
+                stack.append((many, row.meet_many(places)))
+            visited += len(dollar) * (places & row.single).bit_count()
+            for branch in list(dollar):
+                child, after = dollar.get(branch), row.cover_dollar(places, branch)
+                if child is not None and after:
+                    stack.append((child, after))
+        self.visited += visited
         return found
 
+    def _matching(self, key: str) -> list[T]:
+        """The hot path: a concrete key, all of whose chunks are literal."""
+        found: list[T] = []
+        behind: list[tuple[_Node[T], int]] = []  # a `**`, and how many chunks come before it
+        chunks = key.split("/")
+        nodes = [self._root]
+        visited = 0
+        at = 0
+        for chunk in chunks:
+            reached: list[_Node[T]] = []
+            visited += len(nodes)
+            for node in nodes:
+                literal = node.literal
+                if literal is not None:
+                    child = literal.get(chunk)
+                    if child is not None:
+                        reached.append(child)
+                wild = node.wild
+                if wild is None:
+                    continue
+                many = wild.many
+                if many is not None:
+                    behind.append((many, at))
+                if chunk[0] == "@":
+                    continue
+                star = wild.star
+                if star is not None:
+                    reached.append(star)
+                dollar = wild.dollar
+                if dollar:
+                    visited += len(dollar)
+                    for branch in list(dollar):
+                        if dollar_includes(branch, chunk):
+                            child = dollar.get(branch)
+                            if child is not None:
+                                reached.append(child)
+            nodes = reached
+            if not nodes:
+                break
+            at += 1
+        for node in nodes:
+            value = node.value
+            if value is not None:
+                found.append(value)
+            wild = node.wild
+            if wild is not None and wild.many is not None:
+                behind.append((wild.many, at))
+        self.visited += visited
+        if behind:
+            self._match_behind(behind, chunks, _after_verbatim(chunks) if "@" in key else 0, found)
+        return found
 
-def _steps(node: _Node[T], chunk: str, at: int) -> Iterator[tuple[_Node[T], int]]:
-    """Where the pair (node, at) goes when the chunk asked for at this place is read."""
-    if chunk == "**":
-        yield node, at + 1
-        for children in (node.literal, node.wild):
-            for branch, child in (children or {}).items():
-                if branch[0] != "@":
-                    yield child, at
-        return
-    if node.many and chunk[0] != "@":
-        yield node, at + 1
-    if node.literal is not None:
-        if "*" not in chunk or chunk[0] == "@":
-            if chunk in node.literal:
-                yield node.literal[chunk], at + 1
+    def _match_behind(
+        self, behind: list[tuple[_Node[T], int]], chunks: list[str], open_from: int, found: list[T]
+    ) -> None:
+        """Go on from nodes of `**`, before which so many chunks were read; mostly nothing comes after it."""
+        stack: list[tuple[_Node[T], int]] = []
+        row: Row | None = None
+        for node, at in behind:
+            value = node.value
+            if value is not None and at >= open_from:
+                found.append(value)
+            if node.literal is not None or node.wild is not None:
+                row = row or Row(chunks)
+                self.visited += _push_below(stack, node, row.meet_many(1 << at), row)
+        if row is not None:
+            self._meet(stack, row, found)
+
+    def _meet(self, stack: list[tuple[_Node[T], int]], row: Row, found: list[T]) -> None:
+        """Walk on from nodes with the places of the row that led there; add the values of those at its end."""
+        visited = 0
+        while stack:
+            node, places = stack.pop()
+            visited += 1
+            value = node.value
+            if value is not None and places & row.end:
+                found.append(value)
+            visited += _push_below(stack, node, places, row)
+        self.visited += visited
+
+
+def _push_below(stack: list[tuple[_Node[T], int]], node: _Node[T], places: int, row: Row) -> int:
+    """Add the nodes one chunk further that have places left; returns how many chunks were compared with a `$*`."""
+    literal, wild = node.literal, node.wild
+    compared = 0
+    if literal is not None:
+        if not places & row.wild:
+            _follow_literals(stack, literal, places, row, row.many)
         else:
-            for branch, child in node.literal.items():
-                if keyexpr.chunks_intersect(branch, chunk):
-                    yield child, at + 1
-    for branch, child in (node.wild or {}).items():
-        if branch != "**" and keyexpr.chunks_intersect(branch, chunk):
-            yield child, at + 1
+            _try_literals(stack, literal, places, row)
+            compared = len(literal) * (places & row.dollars).bit_count()
+    if wild is None:
+        return compared
+    star, many, dollar = wild.star, wild.many, wild.dollar
+    if star is not None:
+        after = row.meet_any(places)
+        if after:
+            stack.append((star, after))
+    if many is not None:
+        stack.append((many, row.meet_many(places)))
+    for branch in list(dollar):
+        after = row.meet_dollar(places, branch)
+        if after:
+            child = dollar.get(branch)
+            if child is not None:
+                stack.append((child, after))
+    return compared + len(dollar) * (places & row.single).bit_count()
 
 
-def _settled(nodes: list[_Node[T]]) -> list[_Node[T]]:
-    """The nodes, with those behind a `**` that stands for nothing, each once."""
-    for node in nodes:
-        if node.wild is not None or node.many:
-            break
-    else:
-        return nodes
-    # Only what is behind a `**` is reached in more than one way. The list grows while it is walked.
-    unique = list(dict.fromkeys(nodes))
-    known = set(unique)
-    for node in unique:
-        behind = node.wild.get("**") if node.wild is not None else None
-        if behind is not None and behind not in known:
-            known.add(behind)
-            unique.append(behind)
-    return unique
+def _try_literals(stack: list[tuple[_Node[T], int]], literal: dict[str, _Node[T]], places: int, row: Row) -> None:
+    """The same for branches without wildcard, where a wildcard is among the places."""
+    # Most often these are nothing but `*` and `**`, after which every branch has the same places.
+    after_any = 0 if places & ~(row.stars | row.many | row.end) else row.meet_any(places)
+    for branch in list(literal):
+        after = after_any if after_any and branch[0] != "@" else row.meet(places, branch)
+        if after:
+            child = literal.get(branch)
+            if child is not None:
+                stack.append((child, after))
 
 
-def _values(nodes: list[_Node[T]]) -> list[T]:
-    return [node.value for node in nodes if node.value is not None]
+def _follow_literals(
+    stack: list[tuple[_Node[T], int]], literal: dict[str, _Node[T]], places: int, row: Row, skipped: int
+) -> None:
+    """The same for branches and places without wildcard: whichever are fewer are looked up among the others.
+
+    `skipped` is where `**` may stand for no chunk.
+    """
+    places &= row.end - 1
+    if places.bit_count() <= len(literal):
+        while places:
+            chunk = row.chunks[(places & -places).bit_length() - 1]
+            here = places & row.literal[chunk]
+            places ^= here
+            child = literal.get(chunk)
+            if child is not None:
+                after = here << 1
+                stack.append((child, after | (after & skipped) << 1))
+        return
+    for branch in list(literal):
+        after = (places & row.literal.get(branch, 0)) << 1
+        child = literal.get(branch) if after else None
+        if child is not None:
+            stack.append((child, after | (after & skipped) << 1))
+
+
+def _after_verbatim(chunks: list[str]) -> int:
+    """How many chunks there are up to and with the last verbatim one, which no `**` reads."""
+    count = len(chunks)
+    while count and chunks[count - 1][0] != "@":
+        count -= 1
+    return count
 
 
 def _is_wild(chunk: str) -> bool:
     # A verbatim chunk is matched by itself only, even one with `$*` in it.
     return "*" in chunk and chunk[0] != "@"
-
-
-def _cut(node: _Node[T], chunk: str) -> None:
-    if _is_wild(chunk):
-        assert node.wild is not None
-        del node.wild[chunk]
-        node.wild = node.wild or None
-    else:
-        assert node.literal is not None
-        del node.literal[chunk]
-        node.literal = node.literal or None

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Container
 from typing import Final
 
+from elea.model import keyexpr
 from elea.model.errors import LimitReached
-from elea.model.limits import MAX_KEY_OCTETS
+from elea.model.limits import DOLLAR_WEIGHT, MAX_KEY_OCTETS, MAX_WILDCARDS
 from elea.model.qos import Role
 from elea.space import regions
 from elea.space.face import Entity, Face, Region
@@ -51,6 +52,7 @@ class Neighbour:
         "send",
         "sourced",
         "told_ids",
+        "wildcards",
     )
 
     def __init__(self, face: Face, role: Role) -> None:
@@ -69,6 +71,8 @@ class Neighbour:
         """How many it has, those included that have ended and are still summed up."""
         self.key_octets = 0
         """Size of the keys it has made us remember."""
+        self.wildcards = 0
+        """Wildcards in these keys, by weight."""
         self.told_ids = Ids()
         self.interest_ids = Ids()
         self.request_ids = Ids()
@@ -83,7 +87,19 @@ class Neighbour:
             raise LimitReached(limit, most)
         if self.key_octets + len(key) > MAX_KEY_OCTETS:
             raise LimitReached("MAX_KEY_OCTETS", MAX_KEY_OCTETS)
+        if "*" in key:
+            weight = _weight(key)
+            # What this process asks of itself is not refused: it has nobody to tell.
+            if self.wildcards + weight > MAX_WILDCARDS and self.region is not Region.LOCAL:
+                raise LimitReached("MAX_WILDCARDS", MAX_WILDCARDS)
+            self.wildcards += weight
         self.key_octets += len(key)
+
+    def forget(self, key: str) -> None:
+        """The opposite of `remember`."""
+        self.key_octets -= len(key)
+        if "*" in key:
+            self.wildcards -= _weight(key)
 
     def passes_to(self, other: Neighbour) -> bool:
         """Whether data and queries from here may go to the other."""
@@ -95,3 +111,7 @@ class Neighbour:
             # Spec 9.3: its own tokens are reported to a client, not to a peer. Our own session knows its own.
             return entity is Entity.TOKEN and self.region is Region.CLIENTS
         return self.passes_to(other)
+
+
+def _weight(key: str) -> int:
+    return keyexpr.wildcards(key) + (DOLLAR_WEIGHT - 1) * key.count("$*")

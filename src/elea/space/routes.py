@@ -7,15 +7,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-from elea.model import keyexpr
 from elea.model.limits import CACHED_KEY_CHARS, CACHED_ROUTES
 from elea.model.qos import QueryTarget
-from elea.space.entities import Declarations, Record
+from elea.space.entities import Declarations
 from elea.space.face import Entity, Face, Kinds, Region
 from elea.space.neighbour import Neighbour
 from elea.space.upstream import Upstream
 
-__all__ = ["CACHED_KEY_CHARS", "CACHED_ROUTES", "Routes"]
+__all__ = ["CACHED_KEY_CHARS", "CACHED_ROUTES", "Routes", "Seen"]
+
+
+class Seen:
+    """Who was seen to have entities that intersect a key: the long part of working out a route."""
+
+    __slots__ = ("generation", "sources")
+
+    def __init__(self, generation: int, sources: dict[Neighbour, bool]) -> None:
+        self.generation = generation
+        """Of the entities looked at, before it was looked."""
+        self.sources = sources
+        """With whether they answer queries on all of the key."""
 
 
 class Routes:
@@ -35,6 +46,8 @@ class Routes:
         self._is_valid = is_valid
         self.generation = 0
         """Changes whenever data may go elsewhere than before."""
+        self._queryables = 0
+        """The same for queries."""
         self.known: dict[Face, dict[str, tuple[Face, ...]]] = {}
         """What `targets` has found, by source; the space looks here first."""
         self._known_queries: dict[Neighbour, dict[tuple[str, QueryTarget], tuple[Neighbour, ...]]] = {}
@@ -45,13 +58,40 @@ class Routes:
             self.generation += 1
             self.known.clear()
         if entity in (None, Entity.QUERYABLE):
+            self._queryables += 1
             self._known_queries.clear()
 
-    def targets(self, source: Neighbour, key: str) -> tuple[Face, ...]:
+    def look(self, entity: Entity, key: str) -> Seen:
+        """See who has entities that intersect a valid key.
+
+        It may take milliseconds, and needs no lock: what others declare meanwhile may be seen or not. Who uses it looks
+        again, with the lock, if anything was.
+        """
+        generation = self.generation if entity is Entity.SUBSCRIBER else self._queryables
+        records = self._declarations.intersecting(entity, key)
+        sources = {source: False for record in records for source in list(record.sources)}
+        if any(record.complete for record in records):
+            for record in self._declarations.including(entity, key):
+                for source in list(record.sources):
+                    sources[source] = sources.get(source, False) or record.sources.get(source, (0, 0))[1] > 0
+        return Seen(generation, sources)
+
+    def look_for_query(self, source: Neighbour, key: str, target: QueryTarget) -> Seen | None:
+        """The same before a query is passed on; None if it is known where it goes."""
+        known = self._known_queries.get(source)
+        if known is not None and (key, target) in known:
+            return None
+        return self.look(Entity.QUERYABLE, key)
+
+    def targets(self, source: Neighbour, key: str, seen: Seen | None = None) -> tuple[Face, ...]:
         """Work out who gets data on `key`, which may have wildcards, that comes from `source`."""
         if not self._is_valid(key):
             return ()  # not remembered, so that each is counted
-        found = self._targets(source, key)
+        if seen is None or seen.generation != self.generation:
+            # An old look and what is known now do not go together: a neighbour that was in doubt then may have
+            # declared since, and would get nothing.
+            seen = self.look(Entity.SUBSCRIBER, key)
+        found = self._targets(source, key, seen.sources)
         if len(key) <= CACHED_KEY_CHARS:
             known = self.known.setdefault(source.face, {})
             if len(known) >= CACHED_ROUTES:
@@ -59,39 +99,43 @@ class Routes:
             known[key] = found
         return found
 
-    def destinations(self, source: Neighbour, key: str, target: QueryTarget) -> tuple[Neighbour, ...]:
+    def destinations(
+        self, source: Neighbour, key: str, target: QueryTarget, seen: Seen | None = None
+    ) -> tuple[Neighbour, ...]:
         """Who gets a query on `key` that comes from `source`."""
         known = self._known_queries.setdefault(source, {})
         found = known.get((key, target))
         if found is None:
             if not self._is_valid(key):
                 return ()
-            found = self._destinations(source, key, target)
+            if seen is None or seen.generation != self._queryables:
+                seen = self.look(Entity.QUERYABLE, key)
+            found = self._destinations(source, key, target, seen.sources)
             if len(key) <= CACHED_KEY_CHARS:
                 if len(known) >= CACHED_ROUTES:
                     known.clear()
                 known[key, target] = found
         return found
 
-    def _targets(self, source: Neighbour, key: str) -> tuple[Face, ...]:
-        records = self._declarations.intersecting(Entity.SUBSCRIBER, key)
-        found = dict.fromkeys(s.face for record in records for s in record.sources if source.passes_to(s))
+    def _targets(self, source: Neighbour, key: str, seen: dict[Neighbour, bool]) -> tuple[Face, ...]:
+        found: list[Face] = []
         for neighbour in self._neighbours:
-            if source.passes_to(neighbour) and self._in_doubt(neighbour, Kinds.SUBSCRIBERS, key):
-                found[neighbour.face] = None
+            if source.passes_to(neighbour):
+                if neighbour in seen or self._in_doubt(neighbour, Kinds.SUBSCRIBERS, key):
+                    found.append(neighbour.face)
         return tuple(found)
 
-    def _destinations(self, source: Neighbour, key: str, target: QueryTarget) -> tuple[Neighbour, ...]:
+    def _destinations(
+        self, source: Neighbour, key: str, target: QueryTarget, seen: dict[Neighbour, bool]
+    ) -> tuple[Neighbour, ...]:
         complete: dict[Neighbour, bool | None] = {}
         """Each candidate's completeness; None is unknown."""
-        for record in self._declarations.intersecting(Entity.QUERYABLE, key):
-            for neighbour in record.sources:
-                if source.passes_to(neighbour):
-                    complete[neighbour] = complete.get(neighbour) or _answers_fully(record, neighbour, key)
         for neighbour in self._neighbours:
-            if source.passes_to(neighbour) and not complete.get(neighbour):
-                if self._in_doubt(neighbour, Kinds.QUERYABLES, key):
+            if source.passes_to(neighbour):
+                if not seen.get(neighbour) and self._in_doubt(neighbour, Kinds.QUERYABLES, key):
                     complete[neighbour] = None
+                elif neighbour in seen:
+                    complete[neighbour] = seen[neighbour]
         if target is QueryTarget.ALL:
             return tuple(complete)
         if target is QueryTarget.ALL_COMPLETE:
@@ -116,7 +160,3 @@ class Routes:
         if neighbour.gateway:
             return not self._upstream.denies(neighbour, kind, key)
         return neighbour.equal and not neighbour.greeted
-
-
-def _answers_fully(record: Record, neighbour: Neighbour, key: str) -> bool:
-    return record.sources[neighbour][1] > 0 and keyexpr.includes(record.key, key)

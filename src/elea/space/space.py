@@ -35,7 +35,7 @@ from elea.space.ignored import Ignored
 from elea.space.interests import Asked, Interests
 from elea.space.neighbour import Neighbour
 from elea.space.queries import Queries
-from elea.space.routes import Routes
+from elea.space.routes import Routes, Seen
 from elea.space.snapshot import Snapshot, take_snapshot
 from elea.space.telling import Telling
 from elea.space.upstream import Upstream, Wanted
@@ -148,6 +148,14 @@ class Space:
         elif not self._queries.finish(neighbour, message.id):
             self.ignored.unknown_query += 1
 
+    def ask(self, face: Face, message: Request, now: float, seen: Seen | None) -> None:
+        """Take a query after `look_for_query`; `receive` takes it too, and looks itself."""
+        neighbour = self._neighbours.get(face)
+        if neighbour is None:
+            self.ignored.unknown_face += 1
+        else:
+            self._on_request(neighbour, message, now, seen)
+
     def _on_declare(self, source: Neighbour, message: Declare) -> None:
         if not self._is_valid(message.key):
             return
@@ -247,7 +255,7 @@ class Space:
             return
         self._routes.changed()
 
-    def _on_request(self, source: Neighbour, message: Request, now: float) -> None:
+    def _on_request(self, source: Neighbour, message: Request, now: float, seen: Seen | None = None) -> None:
         if self._queries.is_open(source, message.id):
             self.ignored.repeated_query += 1
             return
@@ -258,7 +266,7 @@ class Space:
             source.send(Response(message.id, "", self._refusal_body(str(limit)), message.qos, (self.node_id, 0)))
             source.send(ResponseFinal(message.id, message.qos))
             return
-        destinations = self._routes.destinations(source, message.key, message.target)
+        destinations = self._routes.destinations(source, message.key, message.target, seen)
         self._queries.ask(source, message, destinations, now)
 
     def _is_valid(self, key: str) -> bool:
@@ -276,13 +284,23 @@ class Space:
         """Changes whenever `targets` may answer differently from before."""
         return self._routes.generation
 
-    def targets(self, face: Face, key: str) -> tuple[Face, ...]:
+    def look(self, face: Face, key: str) -> Seen | None:
+        """The long part of `targets`, of a valid key. It needs no lock: others may change the space meanwhile."""
+        known = self._routes.known.get(face)
+        return None if known is not None and key in known else self._routes.look(Entity.SUBSCRIBER, key)
+
+    def look_for_query(self, face: Face, message: Request) -> Seen | None:
+        """The long part of `ask`, of a valid key. It needs no lock either."""
+        neighbour = self._neighbours.get(face)
+        return None if neighbour is None else self._routes.look_for_query(neighbour, message.key, message.target)
+
+    def targets(self, face: Face, key: str, seen: Seen | None = None) -> tuple[Face, ...]:
         """Who gets a sample on `key` that comes from `face`; never `face` itself, and nobody on an invalid key."""
         # The common case of every sample: two look-ups, 0.1 µs.
         try:
             return self._routes.known[face][key]
         except KeyError:
-            return self._routes.targets(self._neighbours[face], key)
+            return self._routes.targets(self._neighbours[face], key, seen)
 
     def matching(self, face: Face, entity: Entity, key: str, *, complete: bool = False) -> bool:
         """Whether someone but `face` is known to have an entity that intersects `key`; with `complete`, all of it."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from elea.space.entities import Declarations, Record, is_complete_for
+from elea.space.entities import Declarations, Record
 from elea.space.face import Declare, Entity, Final, InterestMode, Undeclare
 from elea.space.interests import Asked, Interests
 from elea.space.neighbour import Neighbour
@@ -45,7 +45,7 @@ class Telling:
             elif grown:  # one source fewer is no news to who was never told of the others, older than its question
                 self._declare(neighbour, record, None)
         for asked in matching:
-            if asked.aggregates(record.entity):
+            if asked.aggregates(record.entity) and not _stands(asked, record):
                 self._sum_up(asked, record.entity, None)
 
     def spread_unknown_loss(self, key: str, source: Neighbour) -> None:
@@ -137,7 +137,9 @@ class Telling:
                 if not asked.live and not asked.summary:
                     self._interests.forget(asked)
             return
-        complete = any(is_complete_for(record, neighbour, key) for record in heard)
+        complete = any(record.complete for record in heard) and any(
+            record.complete_for(neighbour) for record in self._declarations.including(entity, key)
+        )
         if not asked.live or (standing is not None and standing[1] == complete):
             return
         number = standing[0] if standing is not None else self._number(neighbour, asked)
@@ -157,3 +159,11 @@ class Telling:
         for what in self._told.pop(neighbour, {}).values():
             if isinstance(what, Record):
                 what.told.pop(neighbour, None)
+
+
+def _stands(asked: Asked, record: Record) -> bool:
+    """Whether a summary is right as it was, whatever else there is: who asks often must not cost a look at all."""
+    standing = asked.summary.get(record.entity)
+    if standing is None or not record.heard_by(asked.neighbour):
+        return False
+    return not standing[1] and not record.complete_for(asked.neighbour)

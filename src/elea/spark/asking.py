@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from elea.model.errors import InvalidSelector, StoreError
+from elea.model.errors import EleaError, InvalidSelector, StoreClosing, StoreError
 from elea.model.qos import ConsolidationMode, QueryTarget
 from elea.model.timerange import TimeExpr
-from elea.spark.connecting import session_of, where
-from elea.spark.options import ReadOptions
+from elea.spark.brokers import Brokers
+from elea.spark.connecting import session_of, silent, where
+from elea.spark.options import Access, ReadOptions
 from elea.spark.rows import Rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["ask", "selectors_of"]
+__all__ = ["ask", "refused", "selectors_of"]
 
 ROWS: Final = 8192
 """Rows of a batch; each is a reply, which is a Python object here."""
@@ -36,27 +37,51 @@ def ask(selector: str, options: ReadOptions, rows: Rows) -> Iterator[pa.RecordBa
 
     Raises:
         StoreError: somebody answers with an error.
+        BrokerAway: a broker is away, or does not stay until it has answered.
     """
-    replies = session_of(options).get(
-        selector,
-        target=QueryTarget.BEST_MATCHING,
-        consolidation=ConsolidationMode.NONE if "_history" in selector else ConsolidationMode.LATEST,
-        timeout=options.request_timeout_ms / 1000,
-    )
-    samples = (_sample(selector, reply, options) for reply in replies)
+    brokers = Brokers(options, session_of(options))
+    if "_history" not in selector:
+        # All of it is here before the first sample is given: it can be asked for again.
+        samples: Iterable[Any] = brokers.ask(lambda: list(_samples(selector, options, ConsolidationMode.LATEST)))
+    else:
+        samples = _history(selector, options, brokers)
     if options.kind is not None:
         samples = (sample for sample in samples if sample.kind.name == options.kind.upper())
-    while chunk := list(islice(samples, ROWS)):
+    given = iter(samples)
+    while chunk := list(islice(given, ROWS)):
         yield rows.rows_of(_columns(chunk))
 
 
-def _sample(selector: str, reply: Any, options: ReadOptions) -> Any:
-    if reply.ok is not None:
-        return reply.ok
-    text = reply.err.payload.to_bytes()[:500].decode("utf-8", "replace")
+def _samples(selector: str, options: ReadOptions, mode: ConsolidationMode) -> Iterator[Any]:
+    timeout = options.request_timeout_ms / 1000
+    replies = session_of(options).get(
+        selector, target=QueryTarget.BEST_MATCHING, consolidation=mode, timeout=timeout
+    )  # fmt: skip
+    for reply in replies:
+        if reply.ok is None:
+            raise refused(selector, reply, options)
+        yield reply.ok
+
+
+def _history(selector: str, options: ReadOptions, brokers: Brokers) -> Iterator[Any]:
+    """Samples as they come, which may be many: what has been given cannot be taken back."""
+    links = brokers.links()
+    yield from _samples(selector, options, ConsolidationMode.NONE)
+    if not brokers.stand(links):
+        brokers.give_up()
+
+
+def refused(selector: str, reply: Any, access: Access) -> EleaError:
+    """What to raise if a get is answered with an error."""
+    payload = reply.err.payload.to_bytes()
+    text = payload[:500].decode("utf-8", "replace")
     if '"InvalidSelector"' in text:
-        raise InvalidSelector(selector, text)
-    raise StoreError(f"a get of {selector} at {where(options)} is answered with an error: {text}")
+        return InvalidSelector(selector, text)
+    if '"StoreClosing"' in text:
+        return StoreClosing()
+    if payload == b"Timeout":  # said in place of a node that says nothing (zenoh-1 §14.1)
+        return silent(access)
+    return StoreError(f"a get of {selector} at {where(access)} is answered with an error: {text}")
 
 
 def _columns(samples: list[Any]) -> pa.RecordBatch:

@@ -14,7 +14,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from elea.model.errors import ConfigError
 from elea.spark.connecting import settle
-from elea.spark.fetching import LogPartition, fetch, sliced
+from elea.spark.fetching import LogPartition, fetch, sliced, time_range
 from elea.spark.logs import Logs
 from elea.spark.offsets import EARLIEST, LATEST, Head, Offset, Place, parse_text
 from elea.spark.options import PARALLELISM, ReadOptions
@@ -42,10 +42,11 @@ def rows_maker(schema: StructType, options: ReadOptions) -> Rows:
     decode = None
     types = {column.name: column.dataType for column in schema.fields}
     if options.payload_format != "raw" and types.keys() & {"value", "_corrupt"}:
-        from elea.spark.payload import decoder
+        from elea.spark.payload import decoder, load
 
         if "value" not in types:
             raise ConfigError("column _corrupt", "only with value is it known what is corrupt", "select value, too")
+        load(options.payload_format, options.payload_module)
         decode = decoder(options.payload_format, types["value"])
     return Rows(schema, decode)
 
@@ -91,7 +92,8 @@ class ZenohBatchReader(DataSourceReader):
         logs = Logs(options)
         pieces = ranges_of(*self._bounds(logs), options)
         settle()
-        return [LogPartition(piece, logs.kept[piece.log].key_expr, logs.kept[piece.log].keys) for piece in pieces]
+        found = [(piece, logs.kept[piece.log]) for piece in pieces]
+        return [LogPartition(piece, kept.key_expr, kept.keys, kept.locator) for piece, kept in found]
 
     def _bounds(self, logs: Logs) -> tuple[Offset, Offset]:
         options, heads = self._options, logs.heads()
@@ -116,7 +118,9 @@ class ZenohBatchReader(DataSourceReader):
 
             yield from ask(partition.selector, self._options, rows)
         elif isinstance(partition, LogPartition):
-            yield from sliced(fetch(partition, self._options, rows, strict=self._options.fail_on_data_loss))
+            options = self._options
+            strict, time = options.fail_on_data_loss, time_range(options)
+            yield from sliced(fetch(partition, options, rows, strict=strict, time=time))
         # Else it is Spark's stand-in for an empty list of partitions.
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from elea.api.config import Config
     from elea.api.session import Session
 
-__all__ = ["answered", "close_all", "config_of", "session_of", "settle", "where"]
+__all__ = ["answered", "close_all", "config_of", "session_of", "settle", "silent", "where"]
 
 _open: Final[dict[tuple[int, str], Session]] = {}
 _opening: Final = threading.Lock()
@@ -79,10 +79,15 @@ def answered(access: Access) -> Iterator[None]:
     try:
         yield
     except OperationTimeout as error:
-        raise SessionError(
-            f"the broker at {where(access)} has not answered for {access.request_timeout_ms} ms; see whether it runs, "
-            "then start the query again: a stream goes on from its checkpoint. requestTimeoutMs is how long it waits"
-        ) from error
+        raise silent(access) from error
+
+
+def silent(access: Access) -> SessionError:
+    """What to raise if somebody is linked and says nothing."""
+    return SessionError(
+        f"the broker at {where(access)} has not answered for {access.request_timeout_ms} ms; see whether it runs, "
+        "then start the query again: a stream goes on from its checkpoint. requestTimeoutMs is how long it waits"
+    )
 
 
 def where(access: Access) -> str:

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.datasource import InputPartition
 
-from elea.model.errors import DataLost, StoreCorrupt, StoreReplaced, StoreTrimmed
+from elea.model.errors import DataLost, NotStored, StoreCorrupt, StoreReplaced, StoreTrimmed
 from elea.model.qos import SampleKind
 from elea.model.timerange import TimeBound, TimeExpr, TimeRange
+from elea.spark.brokers import Brokers
 from elea.spark.connecting import answered, session_of, settle
 from elea.spark.losses import tell
 from elea.spark.options import ReadOptions
@@ -25,7 +26,7 @@ from elea.spark.rows import Rows
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["LogPartition", "fetch", "sliced"]
+__all__ = ["LogPartition", "fetch", "sliced", "time_range"]
 
 SLICE_BYTES: Final = 4 << 20
 """Octets that Spark takes at a time: as much as a block has as a rule. Each piece costs a tenth of a millisecond."""
@@ -40,25 +41,39 @@ class LogPartition(InputPartition):
     piece: Piece
     key_expr: str
     keys: tuple[str, ...] | None
+    locator: str | None = None
+    """Where its broker is, if that is known; the others may be away."""
+
     losses: str | None = None
     """The key under which the driver notes what is gone; None if nobody counts."""
 
 
-def fetch(partition: LogPartition, options: ReadOptions, rows: Rows, *, strict: bool) -> Iterator[pa.RecordBatch]:
+def fetch(
+    partition: LogPartition, options: ReadOptions, rows: Rows, *, strict: bool, time: TimeRange | None = None
+) -> Iterator[pa.RecordBatch]:
     """The rows of a range, in batches as they were stored, of up to some megabytes.
+
+    Args:
+        time: the broker leaves out samples of other times. Only a batch asks for that: a stream that did would lose
+            samples whose stamps are older than their place in the log, while its offsets move on.
 
     Raises:
         DataLost: they cannot be had any more, and `strict`.
     """
     piece = partition.piece
     start = piece.start
+    brokers = Brokers(options, session_of(options), partition.locator)
     while start < piece.end:
+        links = brokers.links()
         try:
-            for batch, following in _batches(partition, options, start, strict=strict):
+            for batch, following in _batches(partition, options, start, strict=strict, time=time):
                 yield rows.rows_of(batch, piece.log)
                 start = following
             settle()
             return
+        except NotStored:
+            if brokers.stand(links):
+                raise
         except StoreTrimmed as error:
             if strict:
                 what = f"retention has removed positions {start} to {error.first - 1} before they were read"
@@ -79,7 +94,7 @@ def sliced(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _batches(
-    partition: LogPartition, options: ReadOptions, start: int, *, strict: bool
+    partition: LogPartition, options: ReadOptions, start: int, *, strict: bool, time: TimeRange | None
 ) -> Iterator[tuple[pa.RecordBatch, int]]:
     """Batches, each with the position behind it."""
     piece = partition.piece
@@ -87,7 +102,7 @@ def _batches(
         partition.key_expr,
         start=start,
         end=piece.end,
-        time=time_range(options),
+        time=time,
         skip_damaged=not strict,
         timeout=options.request_timeout_ms / 1000,
         log=piece.log,

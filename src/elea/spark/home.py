@@ -8,19 +8,33 @@ which is the same and compiled.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sys
 import tempfile
+import time
 import zlib
 from pathlib import Path
 from typing import Final
 
 from elea.spark.java import cache_place
 
-__all__ = ["spark_home"]
+__all__ = ["remove_scratch", "spark_home", "sweep_scratch", "took_scratch"]
 
 LEFT_OUT: Final = frozenset({"python", "__pycache__"})
+
+WORK: Final = "work"
+"""Where `local-cluster` puts the directories of its executors: one for each application, which Spark never removes."""
+
+DRIVER: Final = ".driver"
+"""What the name of the file ends with that says which process an application's directory belongs to."""
+
+OLD_SECONDS: Final = 86_400.0
+"""A directory that nobody has signed is of an earlier version; after a day without a change it is left over."""
+
+GOING_SECONDS: Final = 5.0
+"""How long executors that were told to end may go on writing."""
 
 
 def spark_home(package: Path) -> Path:
@@ -64,3 +78,46 @@ def _made(home: Path, package: Path) -> Path:
         if not _is_whole(home, package):
             raise
     return home
+
+
+# -- what clusters on this machine leave behind ------------------------------------------------------------------------
+
+
+def took_scratch(home: Path, application: str) -> None:
+    """Sign the directory of an application, so that whoever comes later knows when it is left over."""
+    with contextlib.suppress(OSError):
+        (home / WORK).mkdir(exist_ok=True)
+        (home / WORK / f"{application}{DRIVER}").write_text(str(os.getpid()), encoding="utf-8")
+
+
+def remove_scratch(home: Path, application: str) -> None:
+    """Remove the directory of an application that has ended."""
+    until = time.monotonic() + GOING_SECONDS
+    place = home / WORK / application
+    while True:
+        shutil.rmtree(place, ignore_errors=True)
+        if not place.exists() or time.monotonic() > until:
+            break
+        time.sleep(0.1)
+    if not place.exists():
+        (home / WORK / f"{application}{DRIVER}").unlink(missing_ok=True)
+
+
+def sweep_scratch(home: Path) -> None:
+    """Remove what applications have left behind whose driver was killed."""
+    work = home / WORK
+    for place in list(work.glob("app-*")) if work.is_dir() else ():
+        if place.is_dir() and _is_left_over(place, work / f"{place.name}{DRIVER}"):
+            shutil.rmtree(place, ignore_errors=True)
+            (work / f"{place.name}{DRIVER}").unlink(missing_ok=True)
+
+
+def _is_left_over(place: Path, signed: Path) -> bool:
+    try:
+        os.kill(int(signed.read_text(encoding="utf-8")), 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, ValueError):  # nobody has signed, or it is the process of another user
+        with contextlib.suppress(OSError):
+            return not signed.exists() and time.time() - place.stat().st_mtime > OLD_SECONDS
+    return False

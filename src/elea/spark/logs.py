@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import logging
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from elea.model import keyexpr
-from elea.model.errors import NoLog, NotStored, StoreError
+from elea.model.errors import NoLog, NotStored, StoreClosing, StoreError
+from elea.model.node_id import NodeId
 from elea.model.qos import ConsolidationMode, QueryTarget
 from elea.model.timerange import TimeBound, TimeExpr, TimeRange
+from elea.spark.asking import refused
+from elea.spark.brokers import Brokers
 from elea.spark.connecting import answered, session_of, where
 from elea.spark.offsets import Head
 
@@ -35,6 +39,9 @@ class Kept:
     keys: tuple[str, ...] | None
     """The key expressions to look for; None if it keeps nothing else."""
 
+    locator: str | None = None
+    """Where its broker is; None if that is behind another one."""
+
 
 class Logs:
     """What brokers keep of the key expressions of a query."""
@@ -43,8 +50,15 @@ class Logs:
         self._options = options
         self._timeout = options.request_timeout_ms / 1000
         self._session: Session = session_of(options)
+        self._brokers = Brokers(options, self._session)
+        self.cursor: str = options.cursor
+        """The name of the cursor of this query."""
+        self.cursors: dict[str, dict[str, int]] = {}
+        """All cursors of each log, when it was found."""
         self.kept: dict[str, Kept] = {}
-        self._find(self._timeout)
+        self.away: dict[str, float] = {}
+        """Logs whose broker was away when `heads` was called last, and for how many seconds."""
+        self._keep(self._brokers.ask(lambda: self._told(self._timeout, strict=True)))
         if not self.kept:
             raise NoLog(",".join(options.key_exprs), where(options))
 
@@ -54,12 +68,12 @@ class Logs:
         Raises:
             StoreError: two logs have one name.
         """
-        self._find(min(self._timeout, FIND_SECONDS))
+        self._keep(self._told(min(self._timeout, FIND_SECONDS), strict=False))
 
-    def _find(self, timeout: float) -> None:
+    def _keep(self, told: list[dict[str, Any]]) -> None:
         found: dict[str, Kept] = {}
         epochs: dict[str, str] = {}
-        for facts in self._told(timeout):
+        for facts in told:
             name, expr, epoch = facts["name"], facts["key_expr"], facts["epoch"]
             wanted = self._options.key_exprs
             if not any(keyexpr.intersects(expr, one) for one in wanted):
@@ -70,40 +84,78 @@ class Logs:
                     "give the storages of your brokers names of their own, or connect to one broker"
                 )
             is_all = any(keyexpr.includes(one, expr) for one in wanted)
-            found[name] = Kept(name, expr, None if is_all else wanted)
+            self.cursors[name] = facts["cursors"]
+            found[name] = Kept(name, expr, None if is_all else wanted, facts["locator"])
         # A log that nobody mentions is not gone: its broker may be away. Whether it is, `heads` finds out.
         self.kept = dict(sorted({**self.kept, **found}.items()))
 
-    def _told(self, timeout: float) -> list[dict[str, Any]]:
+    def _told(self, timeout: float, *, strict: bool) -> list[dict[str, Any]]:
+        """The facts about all logs; if `strict`, an error instead of an answer is raised."""
         replies = self._session.get(
             "@store/info/**", target=QueryTarget.ALL, consolidation=ConsolidationMode.NONE, timeout=timeout
         )
         found = []
         for reply in replies:
-            if reply.ok is not None:
+            if reply.ok is None:
+                if strict:
+                    raise refused("@store/info/**", reply, self._options)
+            else:
                 facts = json.loads(reply.ok.payload.to_bytes())
+                facts["locator"] = self._locator(str(reply.ok.key_expr))
                 # The log for keys of no storage matches everything and is empty as a rule.
                 if facts["name"] != "default" or facts["end"]:
                     found.append(facts)
         return found
+
+    def _locator(self, key: str) -> str | None:
+        """The locator of the broker that has answered on `@store/info/<id>/<log>`."""
+        return self._session._runtime.locator_of(NodeId.parse(key.split("/")[2]).data)
 
     def close(self) -> None:
         """Nothing is held open but the session of the process."""
 
     # -- heads and cursors
 
-    def heads(self) -> dict[str, Head]:
-        """How far each log goes now; those that nobody offers any more are missing."""
+    def heads(self, *, wait: bool = True) -> dict[str, Head]:
+        """How far each log goes now; those that nobody offers any more are missing.
+
+        Args:
+            wait: for brokers that are away. Otherwise their logs are missing, too, and are in `away`.
+
+        Raises:
+            BrokerAway: one has been away for too long.
+        """
         found = {}
+        self.away = {}
         for log in self.kept:
             try:
-                with answered(self._options):
-                    facts = self._cursor(log).facts()
+                facts = self._brokers.ask(partial(self._facts, log)) if wait else self._facts_now(log)
             except NotStored:
                 continue
-            damaged = tuple((first, last) for first, last in facts.get("damaged", ()))
-            found[log] = Head(log, facts["epoch"], facts["first"], facts["end"], damaged)
+            if facts is not None:
+                damaged = tuple((first, last) for first, last in facts.get("damaged", ()))
+                found[log] = Head(log, facts["epoch"], facts["first"], facts["end"], damaged)
         return found
+
+    def _facts(self, log: str) -> dict[str, Any]:
+        with answered(self._options):
+            found: dict[str, Any] = self._cursor(log).facts()
+            return found
+
+    def _facts_now(self, log: str) -> dict[str, Any] | None:
+        """The same, or None if its broker is away: not being there is not being lost."""
+        at = self.kept[log].locator
+        links = self._brokers.now(at)
+        if links is not None:
+            try:
+                return self._facts(log)
+            except NotStored:
+                if self._brokers.now(at) == links:
+                    raise
+            except StoreClosing:
+                pass  # it is on its way out, or back by now
+        self.away[log] = self._brokers.away(at)
+        return None
 
     def hold(self, log: str, position: int) -> None:
         """Put the cursor of this query there: retention does not pass it."""
@@ -117,13 +169,15 @@ class Logs:
         from elea.api.cursor import Cursor
 
         kept = self.kept[log]
-        return Cursor(self._session, kept.key_expr, self._options.cursor, self._timeout, log=log)
+        return Cursor(self._session, kept.key_expr, self.cursor, self._timeout, log=log)
 
     # -- positions
 
     def position_at(self, log: str, time_ns: int) -> int:
         """The first position with a timestamp not before a time; the end if there is none."""
-        kept = self.kept[log]
+        return self._brokers.ask(partial(self._position_at, self.kept[log], log, time_ns))
+
+    def _position_at(self, kept: Kept, log: str, time_ns: int) -> int:
         since = TimeRange(TimeBound(TimeExpr(time_ns)))
         reading = self._session.read(
             kept.key_expr, time=since, limit=1, timeout=self._timeout, log=log, keys=kept.keys, skip_damaged=True
@@ -138,6 +192,11 @@ class Logs:
         from elea.api.calling import Call, query
 
         body = query(f"log={log};from={start};to={end};measure={octets}")
-        call = Call(self._session, "read", self.kept[log].key_expr, body, timeout=self._timeout, target=QueryTarget.ALL)
-        with answered(self._options):
-            return int(call.wait()["next"])
+        key, timeout = self.kept[log].key_expr, self._timeout
+
+        def ask() -> int:
+            call = Call(self._session, "read", key, body, timeout=timeout, target=QueryTarget.ALL)
+            with answered(self._options):
+                return int(call.wait()["next"])
+
+        return self._brokers.ask(ask)

@@ -1,9 +1,9 @@
 """Offsets of Spark: a place in each log that a query reads, as JSON. Pure.
 
 `{"fleet": {"epoch": "3f…", "next": 1200}}`: by the name of the log, the identity of its positions and the position to
-go on from. Two more entries: `from`, where the batch that ends here begins if it is the first or does not begin where
-the one before ended; and, only if samples were lost, `lost`, how many positions were passed over since the query began,
-by reason.
+go on from. Three more entries: `from`, where the batch that ends here begins if it is the first or does not begin where
+the one before ended; `cursor`, the name by which a stream finds its cursor again (`stream` alone knows of it); and,
+only if samples were lost, `lost`, how many positions were passed over since the query began, by reason.
 Spark compares offsets as texts, so the same place must always be the same text: all keys are sorted.
 """
 

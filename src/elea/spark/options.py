@@ -61,6 +61,9 @@ class Access:
 
     payload_format: str = _option(lambda text: text.strip().lower(), "raw")
     payload_schema: str | None = _option()
+    payload_module: str | None = _option()
+    """A module that registers the format; every process of Spark imports it."""
+
     passed_on: tuple[tuple[str, str], ...] = ()
     """Entries of the session's configuration: path and value."""
 
@@ -227,7 +230,10 @@ class ReadOptions(Access):
 
     @property
     def cursor(self) -> str:
-        """The name of the durable cursor: what one query of Spark has not committed retention does not remove."""
+        """The name of the durable cursor: what one query of Spark has not committed retention does not remove.
+
+        Without `source_id` queries with the same options have this in common; each adds something of its own.
+        """
         if self.source_id is not None:
             return self.source_id
         said = json.dumps([self.connect, self.key_exprs, self.predicate, self.kind])

@@ -16,7 +16,7 @@ import json
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from html import escape
 from types import ModuleType
 from typing import IO, TYPE_CHECKING, Any, Final
@@ -49,6 +49,8 @@ class Figures:
     batch_ms: int
     state_rows: int
     losses: dict[str, int]
+    away: dict[str, int] = field(default_factory=dict)
+    """Logs whose broker is away, and for how many seconds; their samples come when it is back."""
 
     def line(self) -> str:
         """For a terminal."""
@@ -63,6 +65,7 @@ class Figures:
         ]
         if self.state_rows:
             parts.append(f"state {_count(self.state_rows)} rows")
+        parts += [f"{log} away for {seconds} s" for log, seconds in self.away.items()]
         parts.append("no losses" if not lost else ", ".join(f"{name} {n}" for name, n in self.losses.items() if n))
         return " · ".join(parts)
 
@@ -95,6 +98,7 @@ def figures_of(report: Report) -> Figures:
         batch_ms=int(duration.get("triggerExecution") or report.get("batchDuration") or 0),
         state_rows=sum(int(one.get("numRowsTotal") or 0) for one in report.get("stateOperators") or []),
         losses=losses,
+        away={log: seconds for source in sources for log, seconds in _away_of(source.get("latestOffset")).items()},
     )
 
 
@@ -115,6 +119,13 @@ def _offset(given: Any) -> dict[str, int] | None:
         return {log: int(one["next"]) for log, one in form.items()}
     except (ValueError, TypeError, KeyError):
         return None
+
+
+def _away_of(given: Any) -> dict[str, int]:
+    """Logs whose broker is away; the source says so beside how far it had seen them go."""
+    form = json.loads(given) if isinstance(given, str) and given.startswith("{") else given
+    entries = form.items() if isinstance(form, dict) else ()
+    return {log: int(one["away"]) for log, one in entries if isinstance(one, dict) and "away" in one}
 
 
 def _lost_of(given: Any) -> dict[str, int]:

@@ -93,8 +93,9 @@ class Samples:
         if packed:
             import pyarrow as pa
 
-            from elea.spark.payload import encoder
+            from elea.spark.payload import encoder, load
 
+            load(options.payload_format, options.payload_module)
             struct = pa.struct([schema.field(name) for name in packed])
             self._has_value = packed == [VALUE] and pa.types.is_struct(struct.field(0).type)
             self._encode = encoder(options.payload_format, struct.field(0).type if self._has_value else struct)

@@ -89,7 +89,12 @@ class _Sink:
             batch = StagedBatch(
                 session, written[0].writer, written[0].number, qos=qos_of(self._options).raw, timeout=timeout
             )
-            batch.commit(place, pieces)
+            restamped = batch.commit(place, pieces).get("restamped", 0)
+            if restamped:
+                _log.warning(
+                    "timestamps too far ahead replaced by the broker: keys=%s rows=%d; check the column of times",
+                    place, restamped,
+                )  # fmt: skip
 
     def _abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Drop what was staged. If that fails, too, the broker does so after a while."""

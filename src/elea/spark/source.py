@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader
     from pyspark.sql.types import StructType
 
+    from elea.spark.options import Access
+
 __all__ = ["ZenohDataSource"]
 
 
@@ -37,6 +39,7 @@ class ZenohDataSource(DataSource):
         from elea.spark.schema import ddl_of
 
         options = ReadOptions.parse(self.options)
+        _load(options)
         found = ddl_of(options) if options.landing is None else RESULT
         settle()
         return found
@@ -60,6 +63,7 @@ class ZenohDataSource(DataSource):
         from elea.spark.schema import checked
 
         options = ReadOptions.parse(self.options)
+        _load(options)
         if options.landing is None:
             checked(schema, options)
         return options
@@ -68,10 +72,22 @@ class ZenohDataSource(DataSource):
         from elea.spark.options import WriteOptions
         from elea.spark.sink import BatchSink
 
-        return BatchSink(schema, WriteOptions.parse(self.options), overwrite)
+        options = WriteOptions.parse(self.options)
+        _load(options)
+        return BatchSink(schema, options, overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> Any:  # noqa: N802
         from elea.spark.options import WriteOptions
         from elea.spark.sink import StreamSink
 
-        return StreamSink(schema, WriteOptions.parse(self.options), overwrite)
+        options = WriteOptions.parse(self.options)
+        _load(options)
+        return StreamSink(schema, options, overwrite)
+
+
+def _load(options: Access) -> None:
+    """Have the format of payloads in this process; one that nobody knows is told before anything runs."""
+    if options.payload_format != "raw":
+        from elea.spark.payload import load
+
+        load(options.payload_format, options.payload_module)

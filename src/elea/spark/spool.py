@@ -201,7 +201,7 @@ class Spooler:
         missing = columns["ntp64"].null_count
         if missing:
             node = self._session._node
-            first = node.clock.reserve(node.keeper.wall_ns(), missing)
+            first = node.clock.reserve(node.loop.wall_ns(), missing)
             given = pa.array(range(first, first + missing), pa.uint64())
             columns["ntp64"] = pc.replace_with_mask(columns["ntp64"], columns["ntp64"].is_null(), given)
             columns["stamp_id"] = columns["stamp_id"].fill_null(self._node_id)

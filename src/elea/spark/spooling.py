@@ -56,6 +56,8 @@ class Spooled:
         self._spooler = Spooler(self._spool, session, options.key_exprs, history=options.history)
         self._told = 0
         self.kept = (NAME,)
+        self.away: dict[str, float] = {}
+        """It is never away."""
 
     def close(self) -> None:
         """Spool what has come, and let another process have it."""
@@ -66,7 +68,7 @@ class Spooled:
     def find(self) -> None:
         """There is one log, whatever brokers offer."""
 
-    def heads(self) -> dict[str, Head]:
+    def heads(self, *, wait: bool = True) -> dict[str, Head]:
         """How far it goes: what is below is on the disk."""
         epoch, end = self._spool.head()
         log = self._spool.log

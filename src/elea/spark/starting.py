@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import os
 import re
 import sys
@@ -12,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from elea.model.errors import ConfigError
 from elea.spark import java
-from elea.spark.home import spark_home
+from elea.spark.home import remove_scratch, spark_home, sweep_scratch, took_scratch
 from elea.spark.options import PARALLELISM
 
 if TYPE_CHECKING:
@@ -33,6 +35,9 @@ SETTINGS: Final = {
 
 SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 """An environment variable that `spark-submit` sets for the program it starts."""
+
+_cleaned: Final[set[str]] = set()
+"""Applications whose directories are removed at the end."""
 
 LOCAL_SETTINGS: Final = {
     "spark.driver.host": "127.0.0.1",
@@ -100,7 +105,26 @@ def session(
         made = builder.getOrCreate()
     if log_level is not None and remote is None:
         made.sparkContext.setLogLevel(log_level)
+    if (master or "").startswith("local-cluster"):
+        _clean_up_after(made)
     return made
+
+
+def _clean_up_after(spark: SparkSession) -> None:
+    """Have the directories of executors of this machine removed when the program ends; Spark leaves them."""
+    home, application = Path(os.environ["SPARK_HOME"]), str(spark.sparkContext.applicationId)
+    if application in _cleaned:
+        return
+    _cleaned.add(application)
+    sweep_scratch(home)
+    took_scratch(home, application)
+
+    def end() -> None:
+        with contextlib.suppress(Exception):  # it may have ended, in whatever way
+            spark.stop()
+        remove_scratch(home, application)
+
+    atexit.register(end)
 
 
 def cores_of(master: str) -> int:

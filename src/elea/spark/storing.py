@@ -12,8 +12,10 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from elea.api.staging import StagedBatch
-from elea.model.errors import ConfigError, NotStored, OperationTimeout
+from elea.model.errors import ConfigError, NotStored
 from elea.model.qos import CongestionControl, Priority, Qos
+from elea.spark.asking import refused
+from elea.spark.brokers import Brokers
 
 if TYPE_CHECKING:
     import uuid
@@ -31,6 +33,8 @@ CHUNK_BYTES: Final = 8 << 20
 
 SILENCE: Final = 1.5
 """Seconds of unbroken connection without an answer, after which there is no store."""
+
+INFO: Final = "@store/info/**"
 
 REMEMBERED: Final = 60.0
 """Seconds until the storages are asked for again."""
@@ -60,14 +64,14 @@ def places_of(session: Session, options: WriteOptions) -> list[Place]:
     Raises:
         ConfigError: there are none although exactly once is asked for.
         NotStored: there were some before.
-        OperationTimeout: nobody could be reached.
+        BrokerAway: a broker was away all the time; what it keeps would be put as if nobody kept it.
     """
     if options.idempotent is False:
         return []
     at, known = _known.get(str(session.zid()), (None, []))
     if at is not None and time.monotonic() - at < REMEMBERED and (known or not options.idempotent):
         return known
-    found = _asked(session, options.request_timeout_ms / 1000)
+    found = Brokers(options, session).ask(lambda: _asked(session, options))
     if not found and known:
         raise NotStored(", ".join(place.key_expr for place in known))
     if not found and options.idempotent:
@@ -77,30 +81,21 @@ def places_of(session: Session, options: WriteOptions) -> list[Place]:
     return found
 
 
-def _asked(session: Session, patience: float) -> list[Place]:
-    end = time.monotonic() + patience
-    links, since = None, time.monotonic()
-    while True:
-        now_links = frozenset(session._runtime.links.connections)
-        if now_links != links:
-            links, since = now_links, time.monotonic()
-        if links:
-            found = _places(session)
-            if found:
-                return found
-            if frozenset(session._runtime.links.connections) == links and time.monotonic() - since > SILENCE:
-                return []
-        if time.monotonic() > end:
-            raise OperationTimeout(f"nobody could be asked for storages within {patience:g} s; is the broker running?")
+def _asked(session: Session, options: WriteOptions) -> list[Place]:
+    """What there is, or nothing if nobody has said anything for a while."""
+    until = time.monotonic() + SILENCE
+    while not (found := _places(session, options)) and time.monotonic() < until:
         time.sleep(0.1)
+    return found
 
 
-def _places(session: Session) -> list[Place]:
+def _places(session: Session, options: WriteOptions) -> list[Place]:
     found = []
-    for reply in session.get("@store/info/**", timeout=5.0):
-        if reply.ok is not None:
-            form = json.loads(reply.ok.payload.to_bytes())
-            found.append(Place(form["name"], form["key_expr"]))
+    for reply in session.get(INFO, timeout=options.request_timeout_ms / 1000):
+        if reply.ok is None:
+            raise refused(INFO, reply, options)
+        form = json.loads(reply.ok.payload.to_bytes())
+        found.append(Place(form["name"], form["key_expr"]))
     return found
 
 

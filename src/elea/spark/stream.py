@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
@@ -58,16 +59,21 @@ class ZenohStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._first: dict[str, Any] | None = None
         self._found_at = 0.0
         self._heads: dict[str, Head] = {}
+        self._known: dict[str, Head] = {}
+        """The heads as they were last seen."""
+        self._away: dict[str, float] = {}
+        """Logs whose broker is away, and for how many seconds."""
         self._until: dict[str, Head] | None = None
         self._held: dict[str, tuple[str, int]] = {}
         self._planned: dict[str, tuple[str, int, int, int]] = {}
         self._dropped = 0
+        self._name: str | None = None
 
     # -- where to begin
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - the names are Spark's
         options = self._options
-        heads = self._look()
+        heads = self._look(wait=True)
         start = start_of(options.starting_offsets, LATEST, "option startingOffsets", self._logs, heads)
         if options.starting_timestamp is not None:
             start = {
@@ -75,12 +81,51 @@ class ZenohStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 for log, head in heads.items()
             }
         start = {log: self._reached(log, place, heads.get(log)).place for log, place in start.items()}
-        self._hold(start)
-        self._first = form_of(start)
+        if self._names_itself:
+            # Its cursor is put down with the first batch. Before that no checkpoint has the name, and a query that
+            # ends here would leave a cursor behind which nobody finds again.
+            self._use(uuid4().hex[:12])
+            self._tell_others()
+        else:
+            self._hold(start)
+        self._first = self._form(start)
         return self._first
 
+    # -- the name of the cursor
+
+    @property
+    def _names_itself(self) -> bool:
+        """Whether it makes a name: Spark does not tell it the checkpoint, so the name is kept in the offsets there."""
+        return self._options.source_id is None and self._options.ingest != SPOOL
+
+    def _use(self, name: str | None) -> None:
+        self._name = name
+        if self._logs is None:
+            self._look()
+        if self._names_itself:
+            self._logs.cursor = self._options.cursor if name is None else f"{self._options.cursor}-{name}"
+
+    def _use_name_of(self, form: dict[str, Any]) -> None:
+        """Take the name from an offset; those from before there were any go on under the one of the options."""
+        self._use(next((str(one["cursor"]) for one in form.values() if "cursor" in one), None))
+
+    def _form(self, offset: Offset) -> dict[str, Any]:
+        found = form_of(offset)
+        if self._names_itself and self._name is not None:
+            found = {log: {"cursor": self._name, **place} for log, place in found.items()}
+        return found
+
+    def _tell_others(self) -> None:
+        for log, cursors in self._logs.cursors.items():
+            others = {name: at for name, at in cursors.items() if name.startswith(f"{self._options.cursor}-")}
+            if others:
+                _log.warning(
+                    "retention is held by other queries that read the same: log=%s cursors=%s hint=drop those of "
+                    "checkpoints that are gone: session.cursor(key, name, log=log).drop()", log, others
+                )  # fmt: skip
+
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        self._until = self._look()
+        self._until = self._look(wait=True)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         options = self._options
@@ -94,7 +139,10 @@ class ZenohStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         before = parse(start)
-        self._hold(before)
+        self._use_name_of(start)
+        if start != self._first or not self._names_itself:
+            # Spark asks for more when it has written down that everything before is done.
+            self._hold(before, is_done=True)
         until = time.monotonic() + self._options.poll_timeout_ms / 1000
         while True:
             heads = self._ends()
@@ -115,7 +163,7 @@ class ZenohStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         # for `initialOffset` once more, and `latest` is another place by then. So the end of that batch says both.
         known = {} if start == self._first else before
         end = {log: self._end(log, one, known.get(log), taken.get(log, 0)) for log, one in reached.items()}
-        return form_of(end)
+        return self._form(end)
 
     def _end(self, log: str, reached: Reached, before: Place | None, taken: int) -> Place:
         start = reached.place
@@ -148,11 +196,16 @@ class ZenohStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._losses.take(log, place.epoch) if is_counted else self._losses.waiting(log, place.epoch)
 
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802
-        return form_of({log: Place(head.epoch, head.end) for log, head in self._heads.items()})
+        found = form_of({log: Place(head.epoch, head.end) for log, head in self._known.items()})
+        for log, seconds in self._away.items():
+            if log in found:
+                found[log] = {"away": round(seconds), **found[log]}
+        return found
 
     def _ends(self) -> dict[str, Head]:
         """The heads that count: with availableNow, not beyond those at its beginning."""
-        heads = self._look()
+        # A run to the end has to hear all of them; one that goes on reads what there is meanwhile.
+        heads = self._look(wait=self._until is not None)
         if self._until is None:
             return heads
         found = {}
@@ -163,7 +216,7 @@ class ZenohStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 found[log] = replace(head, end=end)
         return found
 
-    def _look(self) -> dict[str, Head]:
+    def _look(self, *, wait: bool = False) -> dict[str, Head]:
         now = time.monotonic()
         if self._logs is None:
             self._logs = self._source()
@@ -171,7 +224,14 @@ class ZenohStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         elif now - self._found_at > FIND_SECONDS:
             self._logs.find()
             self._found_at = now
-        self._heads = self._logs.heads()
+        self._heads = self._logs.heads(wait=wait)
+        self._known.update(self._heads)
+        away = self._logs.away
+        for log in away.keys() - self._away.keys():
+            _log.warning("broker away: log=%s locator=%s", log, self._logs.kept[log].locator)
+        for log in self._away.keys() & self._heads.keys():
+            _log.info("broker back: log=%s", log)
+        self._away = dict(away)
         return self._heads
 
     def _source(self) -> Any:
@@ -182,7 +242,13 @@ class ZenohStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return Logs(self._options)
 
     def _reached_all(self, before: Offset, heads: dict[str, Head]) -> dict[str, Reached]:
-        found = {log: self._reached(log, place, heads.get(log)) for log, place in before.items()}
+        # A log whose broker is away stays where it is: not being there is not being lost.
+        found = {
+            log: Reached(Place(place.epoch, place.next, None, place.lost))
+            if log in self._away
+            else self._reached(log, place, heads.get(log))
+            for log, place in before.items()
+        }
         for log, head in heads.items():
             if log not in found:
                 _log.info("log found: log=%s epoch=%s first=%d end=%d", log, head.epoch, head.first, head.end)
@@ -213,10 +279,13 @@ class ZenohStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         first, last = parse(start), parse(end)
-        if self._logs is None:  # after a restart, before anything else
-            self._look()
-        self._hold(first)
+        self._use_name_of(end)
         pieces = ranges_of(first, last, self._options)
+        if not self._names_itself:
+            self._hold(first)
+        else:
+            # After a crash in the first batch Spark has another beginning, and the right end.
+            self._hold({piece.log: Place(piece.epoch, piece.start) for piece in reversed(pieces)})
         self._hold_back(pieces)
         if self._options.ingest == SPOOL:
             return [self._logs.partition(piece) for piece in pieces]
@@ -226,7 +295,7 @@ class ZenohStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if kept is None:
                 self._reached(piece.log, Place(piece.epoch, piece.start), None)  # raises, or is told and passed over
                 continue
-            found.append(LogPartition(piece, kept.key_expr, kept.keys, self._losses_key()))
+            found.append(LogPartition(piece, kept.key_expr, kept.keys, kept.locator, self._losses_key()))
         return found
 
     def _losses_key(self) -> str | None:

@@ -98,38 +98,45 @@ class Aligned(NamedTuple):
     brought: int
     """Fewer than were missing, if the other log could not read some any more."""
 
+    ahead: int = 0
+    """Samples of the other log whose time is still to come: they wait for it."""
+
 
 Bring = Callable[[list[Record]], object]
 """Stores samples."""
 
 
-def align(log: Log, digest: Digest, far: Far, scope: Scope, bring: Bring, *, until: int = 1 << 64) -> Aligned:
+def align(
+    log: Log, digest: Digest, far: Far, scope: Scope, bring: Bring, *, until: int = 1 << 64, ahead: int = 1 << 64
+) -> Aligned:
     """One round: whatever `far` has and `log` lacks is given to `bring`, the oldest first.
 
     Args:
         scope: of this log; the other may have a later floor.
         until: samples from this time on are left for the next round: they may be on their way.
+        ahead: those from this time on, later than that, are counted: who stamped them has a clock that is ahead.
 
     Raises:
         StoreError: this log cannot take them. What was brought before stays; the next round goes on from there.
     """
     head = far.head(scope)
-    return _Round(log, digest, far, scope._replace(floor=head.floor), bring, until).run(head.buckets)
+    return _Round(log, digest, far, scope._replace(floor=head.floor), bring, until, ahead).run(head.buckets)
 
 
 class _Round:
-    def __init__(self, log: Log, digest: Digest, far: Far, scope: Scope, bring: Bring, until: int) -> None:
+    def __init__(self, log: Log, digest: Digest, far: Far, scope: Scope, bring: Bring, until: int, ahead: int) -> None:
         self._log = log
         self._digest = digest
         self._far = far
         self._scope = scope
         self._bring = bring
         self._until = until
-        self._differences = self._missing = self._brought = 0
+        self._limit = ahead
+        self._differences = self._missing = self._brought = self._ahead = 0
 
     def run(self, theirs: dict[int, Bucket]) -> Aligned:
         self._compare(0, theirs, self._digest.buckets(LEVELS[0], self._scope))
-        return Aligned(self._differences, self._missing, self._brought)
+        return Aligned(self._differences, self._missing, self._brought, self._ahead)
 
     def _compare(self, depth: int, theirs: dict[int, Bucket], ours: dict[int, Bucket]) -> None:
         for bucket in sorted(theirs):
@@ -160,7 +167,10 @@ class _Round:
         found = []
         for row in zip(*(table.column(name).to_pylist() for name in names), strict=True):
             key, time, stamp_id, _, position, size, made = row
-            if made in have or time >= self._until:
+            if made in have:
+                continue
+            if time >= self._until:
+                self._ahead += time >= self._limit
                 continue
             # Of what lies before the floor only the newest counts, and ours may be newer, before it or behind.
             if time < self._scope.floor and (self._log.newest_time(key) or 0) > time:

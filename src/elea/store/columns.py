@@ -62,6 +62,10 @@ _KEPT_COLUMNS: Final = 4096
 _ARRIVAL: Final = SCHEMA.get_field_index("arrival")
 
 
+class _Missing(TypeError):
+    """A field that must not be None is."""
+
+
 class Facts(NamedTuple):
     """What a block says of its rows without being read."""
 
@@ -89,7 +93,9 @@ def from_fields(fields: Sequence[tuple[Any, ...]], first: int) -> pa.RecordBatch
     try:
         columns += map(_column, range(len(fields)), fields)
     except (pa.ArrowException, OverflowError, UnicodeEncodeError, TypeError) as error:
-        raise StoreError(f"a sample cannot be stored: {error}") from error
+        # Arrow quotes values, and this text goes to whoever sent any of the samples.
+        problem = str(error) if isinstance(error, _Missing) else "a field has a value that its column cannot hold"
+        raise StoreError(f"a sample cannot be stored: {problem}") from error
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
 
@@ -99,7 +105,7 @@ def _column(index: int, values: tuple[Any, ...]) -> pa.Array:
         return _same(index, values[0], len(values))
     column = pa.array(values, _TYPES[index])
     if column.null_count and not _NULLABLE[index]:
-        raise TypeError(f"it has no {_NAMES[index]}")
+        raise _Missing(f"it has no {_NAMES[index]}")
     return column
 
 
@@ -109,7 +115,7 @@ def _same(index: int, value: Any, rows: int) -> pa.Array:
     if known is not None:
         return known
     if value is None and not _NULLABLE[index]:
-        raise TypeError(f"it has no {_NAMES[index]}")
+        raise _Missing(f"it has no {_NAMES[index]}")
     type_ = _TYPES[index]
     column = pa.nulls(rows, type_) if value is None else pa.repeat(pa.scalar(value, type_), rows)
     if rows <= _KEPT_ROWS and index not in _CHANGING:
@@ -169,7 +175,7 @@ def check_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
             columns.append(column if column.type == type_ else column.cast(type_))
         return pa.RecordBatch.from_arrays([_positions(0, batch.num_rows), *columns], schema=SCHEMA)
     except pa.ArrowException as error:
-        raise StoreError(f"the batch does not fit the columns of the store: {error}") from error
+        raise StoreError("the batch does not fit the columns of the store: a column is not what it claims") from error
 
 
 def facts_of(batch: pa.RecordBatch) -> Facts:

@@ -38,8 +38,14 @@ class Committer(Generic[T]):
         self.groups = 0
         """Groups committed so far."""
 
-    def submit(self, records: Sequence[Record], token: T) -> None:
+    def has_room(self) -> bool:
+        """Whether half of what may wait for the disk is free."""
+        return self._octets <= self._bound // 2
+
+    def submit(self, records: Sequence[Record], token: T, *, beyond: bool = False) -> None:
         """Queue samples; any thread may. A single submission is stored together, in its order.
+
+        They are taken `beyond` the bound for those who wait for room afterwards.
 
         Raises:
             Congested: too much is waiting for the disk already.
@@ -49,7 +55,7 @@ class Committer(Generic[T]):
         with self._turn:
             if self._closing:
                 raise StoreReadOnly("it is being closed")
-            if self._octets and self._octets + octets > self._bound:
+            if self._octets and self._octets + octets > self._bound and not beyond:
                 raise Congested(f"{self._octets} octets wait for the disk, the limit is {self._bound}; try again later")
             self._waiting.append((records, token, octets))
             self._octets += octets

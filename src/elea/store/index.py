@@ -14,11 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from elea.model.errors import StoreCorrupt
+from elea.model.timestamp import believed_time
 from elea.store.columns import run_of
 from elea.store.latest import Latest
 from elea.store.reading import Range, Reader
 from elea.store.shelf import Checkpoint, Part, View
 from elea.store.sources import Sources
+from elea.store.stamps import believed_times
 
 __all__ = ["Index", "note_batch"]
 
@@ -32,7 +34,9 @@ Snapshot = tuple[int, dict[str, int], list[tuple[bytes, int, int, int, int]]]
 
 _PLACE: Final = (1 << 64) - 1
 
-_NOTED: Final = ["key", "ntp64", "kind", "position", "stamp_id", "source_id", "source_eid", "source_sn", "once"]
+_NOTED: Final = [
+    "key", "ntp64", "kind", "position", "stamp_id", "arrival", "source_id", "source_eid", "source_sn", "once",
+]  # fmt: skip
 _ROWS_AT_ONCE: Final = 4096
 
 
@@ -76,7 +80,7 @@ class Index:
     def rebuild(self, found: Checkpoint | None, view: View, end: int) -> int:
         """Fill the index for a log that was just opened; the position up to which the checkpoint served."""
         start = view.first
-        if found is not None and view.first <= found[0] <= end:
+        if found is not None and view.first <= found[0] <= end and _is_believed(found, view):
             start = found[0]
             self._restore(found, view)
         elif view.base is not None:
@@ -122,6 +126,13 @@ class Index:
         self.sources.restore(list(zip(*rows, strict=True)))
 
 
+def _is_believed(found: Checkpoint, view: View) -> bool:
+    """Whether a checkpoint has only times that are believed; older versions wrote down others, too."""
+    newest = pc.max(found[1].column("ntp64")).as_py()
+    arrivals = [block.facts.max_arrival for part in view.parts for block in part.blocks]
+    return newest is None or not arrivals or believed_time(newest, max(arrivals)) == newest
+
+
 def _without_trimmed(latest: pa.RecordBatch, view: View) -> pa.RecordBatch:
     """The entries of a checkpoint but for deletions that retention forgot after it was written."""
     if not view.first:
@@ -141,9 +152,9 @@ def _column(numbers: array[int], type_: pa.DataType) -> pa.Array:
 
 def note_batch(latest: Latest, batch: pa.RecordBatch) -> None:
     """Show samples to an index of the newest."""
-    names = ("key", "ntp64", "kind", "position", "stamp_id")
-    keys, times, kinds, positions, ids = (batch.column(name).to_pylist() for name in names)
-    latest.note(keys, times, kinds, positions, ids)
+    names = ("key", "kind", "position", "stamp_id")
+    keys, kinds, positions, ids = (batch.column(name).to_pylist() for name in names)
+    latest.note(keys, believed_times(batch).to_pylist(), kinds, positions, ids)
 
 
 def _positions(base: Part | None) -> set[int]:

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 
 from elea.model.errors import StoreError
-from elea.store.columns import SCHEMA
+from elea.store.entrance import read_block
 from elea.store.files import Handle
 from elea.store.frames import BLOCK, BadFrame, Block, check_body, read_head
 from elea.store.segment import Segment, read_header
@@ -73,6 +73,7 @@ class Places:
         self._file: tuple[str, int, int] | None = None
         self._handle: Handle | None = None
         self._salt = 0
+        self._ours = False
 
     @staticmethod
     def among(sent: Sequence[pa.RecordBatch], told: Sequence[Sequence[Any]]) -> list[pa.RecordBatch | Place] | None:
@@ -118,7 +119,7 @@ class Places:
             check_body(data[block.head :], block, self._salt)
             if block.facts.first != place.first:
                 raise NotInPlace(f"{place.path} has position {block.facts.first} at {place.offset}, not {place.first}")
-            return pa.ipc.read_record_batch(pa.ipc.read_message(buffer), SCHEMA)
+            return read_block(buffer, is_ours=self._ours)
         except (OSError, ValueError, TypeError, OverflowError, StoreError, BadFrame, pa.ArrowException) as error:
             raise NotInPlace(f"{place.path}: {error}") from error
 
@@ -130,5 +131,6 @@ class Places:
             found = os.fstat(handle.fd)
             if (found.st_dev, found.st_ino) != (place.device, place.inode):
                 raise NotInPlace(f"{place.path} is another file")
+            self._ours = found.st_uid in (0, os.geteuid()) and not found.st_mode & 0o022
             self._handle, self._salt, self._file = handle, read_header(handle).salt, place[:3]
         return self._handle

@@ -55,6 +55,13 @@ class Latest:
         self._loading = threading.Lock()
         self._stamp_id_at = stamp_id_at
 
+    def newest_time(self) -> int:
+        """The newest time of all keys, 0 without any."""
+        frozen = self._frozen
+        found = 0 if frozen is None else pc.max(frozen.column(1)).as_py() or 0
+        with self._changing:
+            return max(found, max(self._newer.values(), default=0) >> _TIME)
+
     @property
     def entries(self) -> dict[str, int]:
         """All entries."""

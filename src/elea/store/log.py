@@ -36,7 +36,7 @@ from elea.model.limits import (
     STORE_SEGMENT_BYTES,
 )
 from elea.model.pattern import Pattern
-from elea.model.timestamp import ntp64_from_ns
+from elea.model.timestamp import believed_time, ntp64_from_ns
 from elea.store.catalogue import Damage
 from elea.store.columns import (
     SCHEMA,
@@ -62,6 +62,7 @@ from elea.store.record import Receipt, Record, Stored
 from elea.store.retention import Retention, Trimmed, first_to_keep, held_back
 from elea.store.shelf import Part, Run, Shelf, State, View
 from elea.store.sources import runs_of
+from elea.store.stamps import believed_times, is_believed
 from elea.store.stripping import StrippedShelf
 
 __all__ = ["Log", "memory_log", "open_log"]
@@ -135,6 +136,11 @@ class Log:
         return 0 if self._disk is None else self._disk.syncs
 
     @property
+    def newest(self) -> int:
+        """The newest time for which a sample of it counts, as NTP64; 0 without any."""
+        return self._latest.newest_time()
+
+    @property
     def keys(self) -> int:
         """Keys that have a value."""
         return sum(1 for entry in list(self._latest.entries.values()) if not is_deleted(entry))
@@ -168,7 +174,7 @@ class Log:
             if not records:
                 return Receipt(first, 0, repeated)
             blocks = list(_blocks(fields, first))
-            self._store(blocks, fields[0], fields[2], fields[5])
+            self._store(blocks, fields[0], _believed(fields), fields[5])
             if runs is not None:
                 for id, entity, low, high, at in runs:
                     self._sources.add_run(id, entity, low, high, first + at)
@@ -197,7 +203,8 @@ class Log:
                 return Receipt(first, 0, repeated)
             batch = number_rows(batch, first)
             blocks = [(piece, facts_of(piece)) for piece in _pieces(batch)]
-            self._store(blocks, *(batch.column(name).to_pylist() for name in ("key", "ntp64", "kind")))
+            times = believed_times(batch).to_pylist()
+            self._store(blocks, batch.column("key").to_pylist(), times, batch.column("kind").to_pylist())
             if run is not None:
                 self._sources.add_run(*run, first)
             elif numbered:
@@ -413,7 +420,7 @@ class Log:
         for batch in self._history(end, view):
             chosen = batch
             if high is not None:
-                chosen = chosen.filter(pc.less_equal(chosen.column("ntp64"), pa.scalar(high, pa.uint64())))
+                chosen = chosen.filter(pc.less_equal(believed_times(chosen), pa.scalar(high, pa.uint64())))
             mask = wanted.mask(chosen.column("key"))
             note_batch(found, chosen if mask is None else chosen.filter(mask))
         positions = sorted(position_of(entry) for entry in found.entries.values() if not is_deleted(entry))
@@ -650,6 +657,14 @@ def _place(part: Part, block: Run) -> bytes | Place:
 def memory_log(*, random: Callable[[int], bytes] = secrets.token_bytes) -> Log:
     """A log that lives as long as the process."""
     return Log(MemoryShelf(random(8).hex()))
+
+
+def _believed(fields: list[tuple[Any, ...]]) -> Sequence[int]:
+    """The times for which samples count, given field by field."""
+    times, arrivals = fields[2], fields[4]
+    if is_believed(max(times), min(arrivals)):
+        return times
+    return list(map(believed_time, times, arrivals))
 
 
 def _blocks(fields: list[tuple[Any, ...]], first: int) -> Iterator[tuple[pa.RecordBatch, Facts]]:

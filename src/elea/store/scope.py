@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from elea.model.limits import CLOCK_MARGIN_NS
 from elea.model.timestamp import ntp64_from_ns
 from elea.store.log import Log
 from elea.store.retention import Retention
@@ -15,9 +16,6 @@ __all__ = ["LEAF", "Scope", "scope_of", "trimmed_before"]
 
 LEAF: Final = 40
 """The length of the buckets of time that a digest keeps, as a power of two in units of NTP64: 256 s."""
-
-CLOCK_MARGIN_NS: Final = 1_000_000_000
-"""Samples may be stamped so much later than they arrive, by nodes whose clocks are ahead."""
 
 TOMBSTONE_NS: Final = Retention().tombstone_ns
 

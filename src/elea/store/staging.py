@@ -244,14 +244,16 @@ class _Directory:
                 self._files.sync_directory(self._path.parent)
             self._files.replace(self._path / name, [_head(data), data])
         except OSError as error:
-            raise StoreFull(f"{name} cannot be staged: {error}; free some space, then write the batch again") from error
+            raise StoreFull(
+                f"{name} cannot be staged: {error.strerror}; free some space, then write the batch again"
+            ) from error
 
     def get(self, name: str) -> bytes:
         path = self._path / name
         try:
             whole = path.read_bytes()
         except OSError as error:
-            raise StoreError(f"staged file {path} cannot be read: {error}") from error
+            raise StoreError(f"staged file {path} cannot be read: {error.strerror}") from error
         data = whole[_HEAD:]
         if whole[:_HEAD] != _head(data):
             raise StoreError(f"staged file {path} is damaged: its checksum is wrong; move it away, and write again")

@@ -5,16 +5,24 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, BinaryIO, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from elea.model.errors import StoreError
+from elea.model.errors import ArrowRefused, StampAhead, StoreError
+from elea.model.jsontext import read_json
+from elea.model.limits import CLOCK_DRIFT_NS
+from elea.model.timestamp import Hlc, ns_from_ntp64
+from elea.store.columns import SCHEMA, check_batch, fields_of, from_fields
+from elea.store.entrance import read_file
 from elea.store.log import Log
 from elea.store.reading import Range
 from elea.store.record import Record, Stored
+from elea.store.stamps import check_stamps, restamped
 
-__all__ = ["export_arrow", "export_json", "import_arrow", "import_json"]
+__all__ = ["Times", "export_arrow", "export_json", "import_arrow", "import_json"]
 
 ROWS_AT_ONCE: Final = 8192
 
@@ -40,27 +48,74 @@ def export_json(log: Log, wanted: Range, out: BinaryIO) -> int:
     return count
 
 
-def import_arrow(log: Log, source: BinaryIO, watch: Watch) -> int:
+class Times:
+    """What an import does with timestamps that are too far ahead of the time of this machine.
+
+    Args:
+        clock: gives other ones, above all of the log.
+        restamp: whether they get another one; if not, they are refused. Their arrival is then now.
+    """
+
+    def __init__(self, log: Log, clock: Hlc, now_ns: int, *, restamp: bool) -> None:
+        self.restamped = 0
+        self._clock = clock
+        self._now_ns = now_ns
+        self._limit = clock.limit(now_ns)
+        self._restamp = restamp
+        clock.follow(log.newest)
+
+    def judged(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Samples as they may be stored.
+
+        Raises:
+            StampAhead: some of them may not.
+        """
+        times, ids = check_stamps(batch)
+        newest = pc.max(times).as_py()
+        if newest is None or newest <= self._limit:
+            return batch
+        if not self._restamp:
+            row = pc.index(times, pa.scalar(newest, pa.uint64())).as_py()
+            raise StampAhead(batch.column("key")[row].as_py(), ns_from_ntp64(newest) - self._now_ns, CLOCK_DRIFT_NS)
+        ahead = pc.greater(times, pa.scalar(self._limit, pa.uint64()))
+        reserve = partial(self._clock.reserve, self._now_ns)
+        times, ids, count = restamped(times, ids, self._limit, reserve, self._clock.id.data)
+        self.restamped += count
+        now = pa.scalar(self._clock.arrival(self._now_ns), pa.int64()).cast(SCHEMA.field("arrival").type)
+        arrivals = pc.if_else(ahead, now, batch.column("arrival").cast(SCHEMA.field("arrival").type))
+        found = {name: batch.column(name) for name in batch.schema.names}
+        found |= {"ntp64": times, "stamp_id": ids, "arrival": arrivals}
+        return pa.RecordBatch.from_arrays(list(found.values()), names=list(found))
+
+
+def import_arrow(log: Log, source: BinaryIO, watch: Watch, times: Times) -> int:
     """Append the samples of an Arrow IPC stream with the columns of `SCHEMA`; those that are new."""
     count = 0
     try:
-        stream = pa.ipc.open_stream(source)
-        for batch in stream:
+        for batch in read_file(source):
             if batch.num_rows:
-                count += log.append_arrow(batch).rows
+                count += _appended(log, times, check_batch(batch), count)
                 watch(count)
-    except pa.ArrowException as error:
-        raise StoreError(f"not a whole Arrow IPC stream: {error}; {count} samples were stored before") from error
+    except ArrowRefused as error:
+        raise ArrowRefused(error.what, f"{error.problem}; {count} samples were stored before") from error
     return count
 
 
-def import_json(log: Log, source: BinaryIO, watch: Watch) -> int:
+def import_json(log: Log, source: BinaryIO, watch: Watch, times: Times) -> int:
     """Append the samples of lines of JSON, as `export_json` writes them; those that are new."""
     count = 0
     for records in _chunks(source):
-        count += log.append(records).rows
+        count += _appended(log, times, from_fields(fields_of(records), 0), count)
         watch(count)
     return count
+
+
+def _appended(log: Log, times: Times, batch: pa.RecordBatch, before: int) -> int:
+    try:
+        return log.append_arrow(times.judged(batch)).rows
+    except StampAhead as error:
+        error.stored = before
+        raise
 
 
 def json_form(stored: Stored) -> dict[str, object]:
@@ -89,7 +144,7 @@ def _chunks(source: BinaryIO) -> Iterator[list[Record]]:
 
 def _record(line: bytes, number: int) -> Record:
     try:
-        form = json.loads(line)
+        form = read_json(line)
         form.pop("position", None)
         fields: dict[str, Any] = dict(form)
         for name in _OCTETS & fields.keys():

@@ -10,11 +10,7 @@ from elea.io.errors import LinkClosed
 from elea.io.link import Octets
 from elea.testing.trace import Form
 
-__all__ = ["Carrier", "End", "NothingYet"]
-
-
-class NothingYet(Exception):
-    """An end has nothing to read now; a real link would make its reader wait."""
+__all__ = ["Carrier", "End"]
 
 
 class Carrier(Protocol):
@@ -30,7 +26,7 @@ class Carrier(Protocol):
 
 
 class End:
-    """Both a `StreamLink` and a `DatagramLink`; `streamed` says which. It takes whatever it is given, at once."""
+    """A link, of a stream or of datagrams. It takes whatever it is given, at once."""
 
     def __init__(self, carrier: Carrier, side: int, names: tuple[str, str], *, mtu: int, streamed: bool) -> None:
         self.local = f"sim/{names[side]}"
@@ -40,11 +36,11 @@ class End:
         self.reliable = streamed
         self.closed = False
         self.held = False
+        self.drains = True
         self.number = carrier.number
         self.form = Form.PLAIN
         """How the batches of the session are written, once there is one."""
-        self.on_arrival: Callable[[], None] = lambda: None
-        """Called when there is something to read."""
+        self.on_arrival: Callable[[], None] | None = None
         self._carrier = carrier
         self._side = side
         self._arrived: deque[bytes] = deque()
@@ -65,25 +61,20 @@ class End:
         self._carrier.send(self._side, whole, form)
         return len(whole)
 
-    def receive_into(self, view: memoryview) -> int:
-        """Octets of a stream; 0 at its end."""
+    def receive_ready(self, view: memoryview) -> int:
         if self.closed or (self._over and not self._arrived):
             return 0
-        octets = self._next()
+        if not self._arrived:
+            return -1
+        octets = self._arrived.popleft()
         size = min(len(octets), len(view))
         view[:size] = octets[:size]
         if size < len(octets):
             self._arrived.appendleft(octets[size:])
         return size
 
-    def receive_batch(self) -> bytes | None:
-        """A datagram; None when the end is closed."""
-        return None if self.closed else self._next()
-
-    def _next(self) -> bytes:
-        if not self._arrived:
-            raise NothingYet
-        return self._arrived.popleft()
+    def fileno(self) -> int:
+        return -1
 
     def close(self) -> None:
         """End the link; what was sent before still arrives."""
@@ -98,7 +89,8 @@ class End:
             self._arrived.append(octets)
         else:
             self._over = True
-        self.on_arrival()
+        if self.on_arrival is not None:
+            self.on_arrival()
 
     def __repr__(self) -> str:
         return f"<End {self.local} to {self.remote} #{self.number}{' closed' if self.closed else ''}>"

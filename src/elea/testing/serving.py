@@ -6,26 +6,23 @@ the timeline.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from itertools import count
 from random import Random
 from typing import cast
 
-from elea.broker.delivery import Round
 from elea.broker.links import Connection, Links, LinkSettings
 from elea.broker.node import Node
 from elea.broker.returning import Returning
 from elea.broker.runtime import Runtime
-from elea.io.dial import AnyLink
-from elea.io.reading import BatchReader
+from elea.io.link import Link
 from elea.model.errors import EleaError, SessionClosed
 from elea.model.qos import Role
 from elea.protocol.zenoh1.opening import Acceptor, Initiator
 from elea.protocol.zenoh1.terms import Agreement
-from elea.testing.ends import End, NothingYet
+from elea.testing.ends import End
 from elea.testing.flows import Dialling
-from elea.testing.timeline import Timeline, VirtualKeeper
+from elea.testing.timeline import Timeline, VirtualLoop
 from elea.testing.trace import Form
 from elea.testing.wire import Wire
 
@@ -35,40 +32,19 @@ __all__ = ["VirtualRuntime", "Wish"]
 class VirtualConnection(Connection):
     """A link that is read when something has arrived, and whose end is told to who wished for it."""
 
-    def __init__(self, links: Links, link: AnyLink, machine: Initiator | Acceptor) -> None:
+    def __init__(self, links: Links, link: Link, machine: Initiator | Acceptor) -> None:
         self._serial = cast(VirtualLinks, links).next_serial()
         super().__init__(links, link, machine)
-        self.reader = BatchReader(link, buffer_size=0)  # the least there is: there may be many links
         self.timeline = cast(VirtualLinks, links).timeline
         self.opened_at: float | None = None
         self.on_end: Callable[[], None] = lambda: None
-        cast(End, link).on_arrival = self._read
 
     def __hash__(self) -> int:
         """Sets of connections are walked in an order that does not depend on where they are in memory."""
         return self._serial
 
-    def _begin_reading(self) -> None:
-        self.timeline.soon(self._read)
-
-    def _read(self) -> None:
-        node, me = self.links.node, threading.get_ident()
-        node.readers.add(me)  # as the thread that reads a real link is one
-        try:
-            while not self.ended.is_set():
-                batch = self.reader.next()
-                if batch is None:
-                    self.end(SessionClosed(text="the other node closed the link"))
-                    return
-                self._batch(batch)
-                node.round.make()
-        except NothingYet:
-            return
-        except EleaError as error:
-            self._give_up(error)
-        finally:
-            node.readers.discard(me)
-            node.deliver_soon()
+    def _serve(self) -> None:
+        cast(VirtualLoop, self.loop).lead(super()._serve)
 
     def _open(self, agreement: Agreement) -> None:
         super()._open(agreement)
@@ -95,10 +71,8 @@ class VirtualLinks(Links):
         super().__init__(node, settings, chance=chance)
         self.timeline = timeline
         self.next_serial = count(1).__next__
-        self.now = node.keeper.now
-        self.soon = timeline.soon
 
-    def _made(self, link: AnyLink, machine: Initiator | Acceptor) -> VirtualConnection:
+    def _made(self, link: Link, machine: Initiator | Acceptor) -> VirtualConnection:
         return VirtualConnection(self, link, machine)
 
     def accept(self, end: End) -> bool:
@@ -110,7 +84,7 @@ class VirtualLinks(Links):
 
     def open(self, end: End) -> VirtualConnection:
         """Begin a session over a link of ours; nobody waits for it."""
-        machine = Initiator(self.offer_for(end), self.keeper.now(), self.settings.open_timeout)
+        machine = Initiator(self.offer_for(end), self.loop.now(), self.settings.open_timeout)
         connection = self._made(end, machine)
         self._start(connection)
         return connection
@@ -144,9 +118,8 @@ class VirtualRuntime(Runtime):
         # Not the constructor of `Runtime`: it keeps what must be closed before the process ends, and this need not.
         self.discovery = None
         self._closed = False
-        self.keeper = VirtualKeeper(timeline, node_id[:4].hex())
-        self.node = Node(node_id, role, self.keeper, timestamping=timestamping)
-        self.node.round = Round(timeline.soon)
+        self.loop = VirtualLoop(timeline, node_id[:4].hex())
+        self.node = Node(node_id, role, self.loop, timestamping=timestamping)
         self.links: VirtualLinks = VirtualLinks(self.node, settings, timeline, chance)
 
     @property
@@ -157,7 +130,7 @@ class VirtualRuntime(Runtime):
         if not self._closed:
             self._closed = True
             self.links.close()
-            self.keeper.close()
+            self.loop.close()
 
     def kill(self) -> None:
         """End without a word, as a process that is killed: its machine closes what it had open."""
@@ -165,7 +138,7 @@ class VirtualRuntime(Runtime):
         self.links._closed = True
         for connection in self.links.all():
             connection.link.close()
-        self.keeper.close()
+        self.loop.close()
 
 
 class Wish:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import heapq
+import threading
 from collections.abc import Callable
 from itertools import count
 from typing import Final
 
-from elea.io.timers import Keeper, Timer
+from elea.io.dispatch import DispatchQueue
+from elea.io.loop import Flushable, Loop
+from elea.io.timers import Timer
 
-__all__ = ["Timeline", "VirtualKeeper"]
+__all__ = ["Timeline", "VirtualLoop"]
 
 MAX_AT_ONCE: Final = 1_000_000
 """Things done at one instant; more means that somebody answers himself for ever and time will never go on."""
@@ -78,14 +81,25 @@ class Timeline:
         return any(when <= self.now and not timer.cancelled for when, _, timer in self._heap)
 
 
-class VirtualKeeper(Keeper):
-    """The timers of one node, on the timeline of its network. An error of a timer is the error of who lets time run."""
+class VirtualLoop(Loop):
+    """The loop of one node, on the timeline of its network. An error of a timer is the error of who lets time run."""
 
     def __init__(self, timeline: Timeline, name: str) -> None:
         super().__init__(name)
         self._timeline = timeline
         self.now = lambda: timeline.now
         self.wall_ns = timeline.wall_ns
+        self.dispatch = DispatchQueue(timeline.soon)
+        self._new_buffer()
+
+    def lead(self, work: Callable[[], None]) -> None:
+        """Do what the leader does, and bring what came of it."""
+        before, self.leader = self.leader, threading.get_ident()
+        try:
+            work()
+            self.dispatch.make()
+        finally:
+            self.leader = before
 
     def at(self, when: float, callback: Callable[[], None]) -> Timer:
         def run() -> None:
@@ -106,3 +120,22 @@ class VirtualKeeper(Keeper):
         repeating = Timer(0.0, callback, period)
         self.at(self.now() + period if first is None else first, run)
         return repeating
+
+    def soon(self, work: Callable[[], None]) -> None:
+        self.at(self.now(), work)
+
+    def flush_soon(self, flushable: Flushable) -> None:
+        if not flushable.is_dirty:
+            flushable.is_dirty = True
+            self._timeline.soon(lambda: self.flush_one(flushable))
+
+    def flush_one(self, flushable: Flushable) -> None:
+        if flushable.on_flush():
+            self.flush_soon(flushable)
+
+    def deliver(self, has_more: bool = False) -> bool:
+        self.dispatch.make()
+        return True
+
+    def take(self, channel: object) -> bool:
+        return False

@@ -143,8 +143,8 @@ def test_a_reply_waits_for_no_function_that_goes_on(sessions: tuple[elea.Session
     release = threading.Event()
 
     def go_on(query: elea.Query) -> None:
-        # Later it is another thread that reads and brings round, and this one is like any of the user's.
-        while late and threading.get_ident() in answering._node.readers and not release.is_set():
+        # Later it is another thread that leads and brings what came, and this one is like any of the user's.
+        while late and answering._node.delivers() and not release.is_set():
             threading.Event().wait(0.005)
         query.reply("ask", "now")
         release.wait(PATIENCE)

@@ -446,12 +446,12 @@ def test_replay_gives_samples_in_the_order_of_their_times(keeper: LogKeeper, ses
 
 def test_replay_keeps_the_pace_of_the_timestamps(keeper: LogKeeper, session: elea.Session) -> None:
     keeper.put("0", "1", "2")
-    begun = session._node.keeper.now()
+    begun = session._node.loop.now()
 
     samples = list(session.replay("k/**", pace=20.0))
 
     assert len(samples) == 3
-    assert session._node.keeper.now() - begun >= 2 / 20
+    assert session._node.loop.now() - begun >= 2 / 20
 
 
 def test_replay_of_a_range_in_pieces_gives_each_sample_once(

@@ -14,7 +14,7 @@ from elea.broker.discovery import Discovery, DiscoverySettings
 from elea.broker.gossip import Candidate
 from elea.broker.links import Links
 from elea.broker.node import Node
-from elea.io.timers import Keeper
+from elea.io.loop import Loop
 from elea.model.errors import OperationTimeout, SessionError
 from elea.model.qos import Role
 from elea.protocol.zenoh1.backoff import Backoff
@@ -53,9 +53,9 @@ class Neighbour:
 
 @pytest.fixture
 def node() -> Iterator[Node]:
-    keeper = Keeper("test")
-    yield Node(b"\xa1", Role.PEER, keeper, timestamping=False)
-    keeper.close()
+    loop = Loop("test")
+    yield Node(b"\xa1", Role.PEER, loop, timestamping=False)
+    loop.close()
 
 
 def refuse(locator: str) -> Any:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import elea
-from elea.broker.delivery import Mailbox
 from elea.broker.own import EXPIRED
+from elea.io.dispatch import Mailbox
 from elea.model.limits import MAILBOX as LIMIT
 from elea.space.face import ResponseFinal
 from tests.unit.api.logkeeper import wait_until

@@ -7,9 +7,9 @@ from typing import Any, cast
 
 import pytest
 
-from elea.broker.delivery import Round
 from elea.broker.exchange import Exchange
 from elea.broker.translate import Keys, to_wire
+from elea.io.dispatch import DispatchQueue
 from elea.model.limits import HELD_OCTETS, MAX_REMEMBERED
 from elea.model.qos import QueryTarget
 from elea.space.face import Request, Response, ResponseFinal
@@ -47,8 +47,8 @@ class Outbox:
 
 class Node:
     def __init__(self) -> None:
-        self.round = Round()
-        self.readers: set[int] = set()
+        self.dispatch = DispatchQueue()
+        self.collecting: set[int] = set()
         self.heard: list[object] = []
         self.works: list[Any] = []
 
@@ -56,6 +56,9 @@ class Node:
         self.heard.append(message)
 
     answer = ask
+
+    def delivers(self) -> bool:
+        return threading.get_ident() in self.collecting
 
     def later(self, work: Any) -> None:
         self.works.append(work)
@@ -232,14 +235,14 @@ def test_what_is_remembered_has_a_bound(exchange: Exchange, session: Session) ->
 
 
 def test_answers_of_the_reading_thread_leave_in_one_write(exchange: Exchange, session: Session) -> None:
-    session.node.readers.add(threading.get_ident())
+    session.node.collecting.add(threading.get_ident())
 
     for number in range(3):
         exchange.send(reply(number))
         exchange.answer(CONDUIT, octets_of(to_wire(Response(number, "a", m.Err(b"no"), QOS))), b"")
         exchange.send(ResponseFinal(number, QOS))
     before = list(session.outbox.puts)
-    session.node.round.make()
+    session.node.dispatch.make()
 
     assert before == []
     assert [conduit for conduit, _ in session.outbox.puts] == [CONDUIT]
@@ -249,7 +252,7 @@ def test_answers_of_the_reading_thread_leave_in_one_write(exchange: Exchange, se
 
 
 def test_answers_of_other_threads_leave_at_once_behind_those_held_back(exchange: Exchange, session: Session) -> None:
-    session.node.readers.add(threading.get_ident())
+    session.node.collecting.add(threading.get_ident())
     exchange.send(reply(1))
 
     thread = threading.Thread(target=exchange.send, args=(ResponseFinal(1, QOS),))
@@ -260,20 +263,20 @@ def test_answers_of_other_threads_leave_at_once_behind_those_held_back(exchange:
 
 
 def test_conduits_are_kept_apart_and_batches_not_overfilled(exchange: Exchange, session: Session) -> None:
-    session.node.readers.add(threading.get_ident())
+    session.node.collecting.add(threading.get_ident())
     session.outbox.room = 1_000
 
     for number in range(4):
         exchange.send(reply(number, bytes(400)))
     exchange.send(ResponseFinal(1, 2))
-    session.node.round.make()
+    session.node.dispatch.make()
 
     assert [conduit for conduit, _ in session.outbox.puts] == [CONDUIT, CONDUIT, 2 << 1 | 1]
     assert max(len(octets) for _, octets in session.outbox.puts) <= 1_000
 
 
 def test_not_more_is_held_back_than_fits(exchange: Exchange, session: Session) -> None:
-    session.node.readers.add(threading.get_ident())
+    session.node.collecting.add(threading.get_ident())
 
     for number in range(4):
         exchange.send(reply(number, bytes(HELD_OCTETS // 2)))
@@ -282,11 +285,11 @@ def test_not_more_is_held_back_than_fits(exchange: Exchange, session: Session) -
 
 
 def test_a_neighbour_without_room_is_given_up_also_for_what_was_held(exchange: Exchange, session: Session) -> None:
-    session.node.readers.add(threading.get_ident())
+    session.node.collecting.add(threading.get_ident())
     session.outbox.full = True
 
     exchange.send(reply(1))
-    session.node.round.make()
+    session.node.dispatch.make()
 
     assert session.stalls == 1
 
@@ -298,19 +301,19 @@ def test_threads_that_answer_at_once_lose_nothing_and_keep_the_end_behind_the_re
 
     def answer(first: int, reads: bool) -> None:
         if reads:
-            session.node.readers.add(threading.get_ident())
+            session.node.collecting.add(threading.get_ident())
         for number in range(first, first + count):
             exchange.send(reply(number))
             exchange.send(ResponseFinal(number, QOS))
             if reads and not number % 7:
-                session.node.round.make()
+                session.node.dispatch.make()
 
     threads = [threading.Thread(target=answer, args=(1000 * n, n % 2 == 0)) for n in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    session.node.round.make()
+    session.node.dispatch.make()
 
     seen: dict[int, list[type]] = {}
     for put in session.written:

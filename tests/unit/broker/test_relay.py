@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import pairwise
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elea.broker.relay import Numbers, OutgoingKey, Stamper
+from elea.broker.relay import Numbers, OutgoingKey, Stamper, stamped
 from elea.model.node_id import NodeId
 from elea.model.timestamp import Hlc, ntp64_from_ns
 from elea.wire.zenoh1 import messages as m
-from elea.wire.zenoh1.codec import read_network_message
+from elea.wire.zenoh1.codec import read_network_message, read_timestamp
 from elea.wire.zenoh1.samples import Pushed, split_body
+
+Times = Callable[[list[m.Put], Stamper], list[int]]
 
 NOW = 1_700_000_000_000_000_000
 OWN = NodeId(b"\xe1\xea")
@@ -122,3 +128,52 @@ def test_numbers_from_a_block_are_above_all_given_and_all_accepted() -> None:
     assert given_ones == sorted(set(given_ones))
     assert before > given_ones[-1]
     assert after > ahead
+
+
+def sent(run: list[m.Put], stamper: Stamper) -> list[int]:
+    """The times of a run that is stamped for neighbours."""
+    parts: list[bytes] = []
+    OutgoingKey("a/b", 7).stamp([entry(body, 5) for body in run], parts, stamper, NOW)
+    found = [push.body.timestamp for push in read_all(parts)]
+    return [one.ntp64 for one in found if one is not None]
+
+
+def kept(run: list[m.Put], stamper: Stamper) -> list[int]:
+    """The times of a run that is stamped for stores."""
+    found = stamped([entry(body, 5) for body in run], stamper, NOW)
+    return [read_timestamp(meta or b"", 1)[0].ntp64 for _, _, _, _, meta, _ in found]
+
+
+@pytest.mark.parametrize("times", [sent, kept])
+@pytest.mark.parametrize("count", [127, 128, 129, 1000])
+def test_more_stamps_in_one_tick_than_share_an_octet_stay_in_order(times: Times, count: int) -> None:
+    """A block of timestamps differs in one octet, so 128 of them end it; the time stands still meanwhile."""
+    clock = Hlc(OWN)
+    stamper = Stamper(clock)
+    found: list[int] = []
+
+    for _ in range(3):
+        found += times([m.Put(b"x")] * count, stamper)
+
+    assert len(found) == 3 * count
+    assert all(before < after for before, after in pairwise(found))
+    assert clock.tick(NOW).ntp64 > found[-1]
+
+
+@pytest.mark.parametrize("times", [sent, kept])
+def test_a_sample_without_a_timestamp_is_newer_than_one_ahead_before_it(times: Times) -> None:
+    """Both are of one key and came in one batch: the second was put later, so it is the value of the key."""
+    ahead = m.Put(b"x", timestamp=m.Timestamp(ntp64_from_ns(NOW + 400_000_000), b"\xc1"))
+
+    found = times([m.Put(b"x"), ahead, m.Put(b"x"), m.Put(b"x")], Stamper(Hlc(OWN)))
+
+    assert all(before < after for before, after in pairwise(found))
+
+
+def test_a_timestamp_of_no_node_is_replaced() -> None:
+    stamper = Stamper(Hlc(OWN))
+    nobody = m.Put(b"x", timestamp=m.Timestamp(ntp64_from_ns(NOW), b"\0\0"))
+    ((_, _, _, _, meta, _),) = stamped([entry(nobody, 5)], stamper, NOW)
+
+    assert read_timestamp(meta or b"", 1)[0].id == OWN.data
+    assert stamper.replaced == 1

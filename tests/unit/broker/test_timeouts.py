@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
 
 from elea.broker.timeouts import SWEEP, Timeouts
+from elea.io.loop import Loop
+from elea.io.timers import Timer
 
 
-class Keeper:
+class Still(Loop):
+    """A loop whose time goes on when it is told to."""
+
     def __init__(self) -> None:
+        super().__init__("test")
         self.time = 0.0
+        self.now = lambda: self.time
         self.timers: list[tuple[float, Callable[[], None]]] = []
 
-    def now(self) -> float:
-        return self.time
-
-    def at(self, when: float, work: Callable[[], None]) -> None:
-        self.timers.append((when, work))
+    def at(self, when: float, callback: Callable[[], None]) -> Timer:
+        self.timers.append((when, callback))
+        return Timer(when, callback, None)
 
     def run(self, until: float) -> None:
         while self.timers and min(when for when, _ in self.timers) <= until:
@@ -27,52 +30,52 @@ class Keeper:
         self.time = until
 
 
-def made() -> tuple[Keeper, set[int], list[tuple[float, int]], Timeouts]:
-    keeper, waiting, due = Keeper(), set[int](), list[tuple[float, int]]()
-    return keeper, waiting, due, Timeouts(cast(Any, keeper), waiting, lambda number: due.append((keeper.time, number)))
+def made() -> tuple[Still, set[int], list[tuple[float, int]], Timeouts]:
+    loop, waiting, due = Still(), set[int](), list[tuple[float, int]]()
+    return loop, waiting, due, Timeouts(loop, waiting, lambda number: due.append((loop.time, number)))
 
 
 def test_those_still_waiting_are_told_when_their_time_is_over() -> None:
-    keeper, waiting, due, timeouts = made()
+    loop, waiting, due, timeouts = made()
 
     for number, seconds in ((1, 10.0), (2, 3.0), (3, 10.0)):
         waiting.add(number)
         timeouts.add(seconds, number)
-        keeper.run(keeper.time + 1)
-    keeper.run(30.0)
+        loop.run(loop.time + 1)
+    loop.run(30.0)
 
     assert due == [(4.0, 2), (10.0, 1), (12.0, 3)]
-    assert (len(timeouts), keeper.timers) == (0, [])
+    assert (len(timeouts), loop.timers) == (0, [])
 
 
 def test_a_length_of_time_can_be_used_again() -> None:
-    keeper, waiting, due, timeouts = made()
+    loop, waiting, due, timeouts = made()
 
     for number in (1, 2):
         waiting.add(number)
         timeouts.add(10.0, number)
-        keeper.run(keeper.time + 20.0)
+        loop.run(loop.time + 20.0)
 
     assert due == [(10.0, 1), (30.0, 2)]
 
 
 def test_many_waits_of_one_length_need_one_timer() -> None:
-    keeper, waiting, due, timeouts = made()
+    loop, waiting, due, timeouts = made()
 
     for number in range(500):
         waiting.add(number)
         timeouts.add(10.0, number)
-        keeper.run(keeper.time + 0.001)
+        loop.run(loop.time + 0.001)
         waiting.discard(number)
 
-    assert len(keeper.timers) == 1
-    keeper.run(30.0)
+    assert len(loop.timers) == 1
+    loop.run(30.0)
     assert [number for _, number in due if number in waiting] == []
-    assert (len(timeouts), keeper.timers) == (0, [])
+    assert (len(timeouts), loop.timers) == (0, [])
 
 
 def test_what_is_over_does_not_pile_up() -> None:
-    keeper, waiting, due, timeouts = made()
+    loop, waiting, due, timeouts = made()
     waiting.add(-1)
     timeouts.add(10.0, -1)
 
@@ -80,15 +83,15 @@ def test_what_is_over_does_not_pile_up() -> None:
         timeouts.add(10.0, number)
 
     assert len(timeouts) <= SWEEP
-    keeper.run(10.0)
+    loop.run(10.0)
     assert (10.0, -1) in due
 
 
 def test_a_wait_of_no_time_is_over_at_once() -> None:
-    keeper, waiting, due, timeouts = made()
+    loop, waiting, due, timeouts = made()
     waiting.add(1)
 
     timeouts.add(0.0, 1)
-    keeper.run(0.0)
+    loop.run(0.0)
 
     assert due == [(0.0, 1)]

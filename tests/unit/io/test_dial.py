@@ -27,9 +27,18 @@ from elea.io.errors import (
 )
 from elea.io.listening import listen
 from elea.io.locator import Locator
-from elea.io.reading import read_batches
-from elea.io.sending import Outbox
-from tests.unit.io.ends import accepting, bare, in_thread, open_files, own_threads, pair, until
+from elea.io.loop import Loop
+from tests.unit.io.ends import (
+    accepting,
+    bare,
+    in_thread,
+    open_files,
+    outbox_for,
+    own_threads,
+    pair,
+    read_batches,
+    until,
+)
 
 HAS_IPV6 = socket.has_ipv6 and Path("/proc/net/if_inet6").exists()
 
@@ -72,7 +81,7 @@ def test_connecting_takes_the_settings_of_the_locator() -> None:
     with accepting("tcp/127.0.0.1:0#so_rcvbuf=65536") as side:
         link = connect(f"{side.locator}#bind=127.0.0.1:0;so_sndbuf=32768;dscp=8;iface=lo")
 
-        sock = link._socket  # type: ignore[union-attr]
+        sock = link._socket  # type: ignore[attr-defined]
         assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) == 65_536  # the kernel doubles it
         assert sock.getsockopt(socket.IPPROTO_IP, socket.IP_TOS) == 32
         link.close()
@@ -113,13 +122,13 @@ def test_address_that_cannot_be_used_is_unreachable() -> None:
         connect("tcp/127.0.0.1:9#bind=nonsense:x")
 
 
-def test_unknown_name_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_name_is_told(monkeypatch: pytest.MonkeyPatch, loop: Loop) -> None:
     monkeypatch.setattr(addresses, "_lookup", lambda *_: OSError("no such name"))
 
     with pytest.raises(NameUnknown, match=r"'nowhere\.invalid' is unknown"):
         connect("tcp/nowhere.invalid:7447")
     with pytest.raises(CannotListen, match="unknown"):
-        listen("tcp/nowhere.invalid:7447", on_link=lambda _: None)
+        listen("tcp/nowhere.invalid:7447", on_link=lambda _: None, loop=loop)
 
 
 def test_slow_name_lookup_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,21 +146,21 @@ def test_slow_name_lookup_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     assert until(lambda: not own_threads())
 
 
-def test_address_in_use_is_told() -> None:
+def test_address_in_use_is_told(loop: Loop) -> None:
     with accepting("tcp/127.0.0.1:0") as side, pytest.raises(CannotListen, match="another program listens there"):
-        listen(side.locator, on_link=lambda _: None)
+        listen(side.locator, on_link=lambda _: None, loop=loop)
 
 
-def test_foreign_address_cannot_be_listened_on() -> None:
+def test_foreign_address_cannot_be_listened_on(loop: Loop) -> None:
     with pytest.raises(CannotListen, match="no such address"):
-        listen("tcp/203.0.113.1:7447", on_link=lambda _: None)
+        listen("tcp/203.0.113.1:7447", on_link=lambda _: None, loop=loop)
 
 
-def test_multicast_links_are_refused() -> None:
+def test_multicast_links_are_refused(loop: Loop) -> None:
     with pytest.raises(UnsupportedLink, match="multicast"):
         connect("udp/224.0.0.224:7447")
     with pytest.raises(UnsupportedLink, match="multicast"):
-        listen("udp/224.0.0.224:7447", on_link=lambda _: None)
+        listen("udp/224.0.0.224:7447", on_link=lambda _: None, loop=loop)
 
 
 def test_any_address_is_announced_as_the_addresses_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,17 +211,17 @@ def test_unix_socket_left_behind_by_a_killed_program_is_replaced(tmp_path: Path)
         assert not near.closed
 
 
-def test_unix_socket_of_a_living_program_and_other_files_are_left_alone(tmp_path: Path) -> None:
+def test_unix_socket_of_a_living_program_and_other_files_are_left_alone(tmp_path: Path, loop: Loop) -> None:
     path, plain = tmp_path / "a.sock", tmp_path / "file"
     plain.write_text("precious")
 
     with accepting(f"unixsock-stream/{path}") as side:
         with pytest.raises(CannotListen, match="another program"):
-            listen(side.locator, on_link=lambda _: None)
+            listen(side.locator, on_link=lambda _: None, loop=loop)
         with pytest.raises(CannotListen):
-            listen(f"unixsock-stream/{plain}", on_link=lambda _: None)
+            listen(f"unixsock-stream/{plain}", on_link=lambda _: None, loop=loop)
     with pytest.raises(CannotListen, match="check the directory"):
-        listen(f"unixsock-stream/{tmp_path}/no/a.sock", on_link=lambda _: None)
+        listen(f"unixsock-stream/{tmp_path}/no/a.sock", on_link=lambda _: None, loop=loop)
 
     assert plain.read_text() == "precious"
 
@@ -255,7 +264,7 @@ def test_listener_survives_running_out_of_descriptors(caplog: pytest.LogCaptureF
                 return getattr(real, name)
 
         side.listener._socket = Failing()  # type: ignore[attr-defined]
-        links = [connect(side.locator) for _ in range(2)]  # the first is taken by the accept under way
+        links = [connect(side.locator) for _ in range(2)]
 
         assert until(lambda: len(side.links) == 2)
         assert side.listener.failures == 1  # type: ignore[attr-defined]
@@ -264,15 +273,16 @@ def test_listener_survives_running_out_of_descriptors(caplog: pytest.LogCaptureF
 
 
 @pytest.mark.parametrize("kind", ["tcp/127.0.0.1:0", "udp/127.0.0.1:0", "unix"])
-def test_closed_listener_accepts_no_more(kind: str, tmp_path: Path) -> None:
+def test_closed_listener_accepts_no_more(kind: str, tmp_path: Path, loop: Loop) -> None:
     locator = f"unixsock-stream/{tmp_path}/a.sock" if kind == "unix" else kind
-    listener = listen(locator, on_link=lambda link: link.close())
+    listener = listen(locator, on_link=lambda link: link.close(), loop=loop)
 
     start = time.monotonic()
     listener.close()
     listener.close()
 
     assert time.monotonic() - start < 0.1
+    loop.close()
     assert until(lambda: not own_threads())
 
 
@@ -285,7 +295,7 @@ def test_cycles_of_connecting_and_closing_leave_nothing_behind(kind: str, tmp_pa
     with accepting(locator) as side:
         for number in range(200):
             link = connect(side.locator)
-            outbox = Outbox(link, bare, room=1_000)
+            outbox = outbox_for(link, bare, side.loop, room=1_000)
             reader = in_thread(lambda link=link: read_batches(link, lambda _: None))  # type: ignore[misc]
             outbox.put(0, (b"hello", b""), 5, False)
             assert until(lambda number=number: len(side.links) == number + 1)  # type: ignore[misc]
@@ -303,21 +313,21 @@ def test_process_that_forgets_to_close_still_exits() -> None:
 import threading
 from elea.io.dial import connect
 from elea.io.listening import listen
-from elea.io.reading import read_batches
+from elea.io.loop import Loop
 from elea.io.sending import Outbox
-from elea.io.timers import Keeper
 links = []
 arrived = threading.Event()
-listener = listen("tcp/127.0.0.1:0", on_link=lambda link: (links.append(link), arrived.set()))
-listen("udp/127.0.0.1:0", on_link=links.append)
+loop = Loop()
+listener = listen("tcp/127.0.0.1:0", on_link=lambda link: (links.append(link), arrived.set()), loop=loop)
+listen("udp/127.0.0.1:0", on_link=links.append, loop=loop)
 link = connect(listener.locators()[0])
-outbox = Outbox(link, lambda key, queue, queued, most: ([queue[:2]], 2, 100_000), room=10)
+frame = lambda key, queue, queued, most: ([queue[:2]], 2, 100_000)
+outbox = Outbox(link, frame, loop, room=10, on_blocked=lambda _: None)
 for _ in range(100):
     outbox.put(0, (bytes(100_000), b""), 100_000, True)
-keeper = Keeper()
-keeper.every(0.001, lambda: None)
+loop.every(0.001, lambda: None)
 arrived.wait(5)
-threading.Thread(target=read_batches, args=(link, print), daemon=True).start()
+assert loop.threads
 """
     environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
     done = subprocess.run(
@@ -333,9 +343,12 @@ import sys
 from elea.io.dial import connect
 from elea.io.listening import listen
 from elea.io import scouting, sending, timers
-listener = listen("tcp/127.0.0.1:0", on_link=lambda link: link.close())
+from elea.io.loop import Loop
+loop = Loop()
+listener = listen("tcp/127.0.0.1:0", on_link=lambda link: link.close(), loop=loop)
 connect(listener.locators()[0]).close()
 listener.close()
+loop.close()
 print(sorted({"ssl", "asyncio", "difflib", "subprocess"} & set(sys.modules)))
 """
     done = subprocess.run([sys.executable, "-c", program], timeout=20, capture_output=True, check=False)

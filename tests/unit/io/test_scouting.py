@@ -10,6 +10,7 @@ import pytest
 
 from elea.io import scouting
 from elea.io.addresses import Interface
+from elea.io.loop import Loop
 from elea.io.scouting import ScoutListener, ScoutSender, chosen_interfaces
 from elea.model.errors import ConfigError
 from tests.unit.io.ends import open_files, own_threads, until
@@ -36,13 +37,13 @@ def nothing_left(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     assert until(lambda: open_files() <= files)
 
 
-def test_question_is_heard_by_all_and_answered_to_the_asker(group: str) -> None:
+def test_question_is_heard_by_all_and_answered_to_the_asker(group: str, loop: Loop) -> None:
     heard: list[tuple[bytes, tuple[str, int]]] = []
     answers: list[bytes] = []
     listeners = [
-        ScoutListener(lambda data, source: heard.append((data, source)), group=group, names="lo") for _ in "ab"
+        ScoutListener(lambda data, source: heard.append((data, source)), loop, group=group, names="lo") for _ in "ab"
     ]
-    sender = ScoutSender(lambda data, _: answers.append(data), group=group, names=["127.0.0.1"])
+    sender = ScoutSender(lambda data, _: answers.append(data), loop, group=group, names=["127.0.0.1"])
 
     assert sender.ask(b"scout") == 1
     assert until(lambda: len(heard) == 2)
@@ -60,15 +61,15 @@ def test_question_is_heard_by_all_and_answered_to_the_asker(group: str) -> None:
     assert not listeners[0].send_to(b"x", ("127.0.0.1", 9))
 
 
-def test_question_goes_one_hop_only(group: str) -> None:
-    sender = ScoutSender(lambda *_: None, group=group, names="lo", ttl=1)
+def test_question_goes_one_hop_only(group: str, loop: Loop) -> None:
+    sender = ScoutSender(lambda *_: None, loop, group=group, names="lo", ttl=1)
 
     assert sender._sockets[0].getsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL) == 1
     assert sender._sockets[0].getsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP) == 1
     sender.close()
 
 
-def test_failing_handler_does_not_end_scouting(group: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_failing_handler_does_not_end_scouting(group: str, loop: Loop, caplog: pytest.LogCaptureFixture) -> None:
     heard: list[bytes] = []
 
     def handle(data: bytes, _: tuple[str, int]) -> None:
@@ -76,8 +77,8 @@ def test_failing_handler_does_not_end_scouting(group: str, caplog: pytest.LogCap
             raise ValueError(data)
         heard.append(data)
 
-    listener = ScoutListener(handle, group=group, names="lo")
-    sender = ScoutSender(lambda *_: None, group=group, names="lo")
+    listener = ScoutListener(handle, loop, group=group, names="lo")
+    sender = ScoutSender(lambda *_: None, loop, group=group, names="lo")
 
     sender.ask(b"bad")
     sender.ask(b"good")
@@ -89,12 +90,12 @@ def test_failing_handler_does_not_end_scouting(group: str, caplog: pytest.LogCap
 
 
 def test_machine_without_multicast_is_warned_about_and_goes_on(
-    group: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    group: str, loop: Loop, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(scouting, "interfaces", lambda: [GONE])
 
-    sender = ScoutSender(lambda *_: None, group=group)
-    listener = ScoutListener(lambda *_: None, group=group)
+    sender = ScoutSender(lambda *_: None, loop, group=group)
+    listener = ScoutListener(lambda *_: None, loop, group=group)
 
     assert sender.ask(b"scout") == 0
     assert (sender.failures, listener.failures, listener.joined) == (1, 1, 0)
@@ -104,10 +105,10 @@ def test_machine_without_multicast_is_warned_about_and_goes_on(
     listener.close()
 
 
-def test_port_that_is_taken_is_warned_about(caplog: pytest.LogCaptureFixture) -> None:
+def test_port_that_is_taken_is_warned_about(loop: Loop, caplog: pytest.LogCaptureFixture) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
         taken.bind(("224.0.0.224", 0))
-        listener = ScoutListener(lambda *_: None, group=f"224.0.0.224:{taken.getsockname()[1]}", names="lo")
+        listener = ScoutListener(lambda *_: None, loop, group=f"224.0.0.224:{taken.getsockname()[1]}", names="lo")
 
         assert listener.joined == 0
         assert "cannot listen for scouts" in caplog.text
@@ -115,8 +116,8 @@ def test_port_that_is_taken_is_warned_about(caplog: pytest.LogCaptureFixture) ->
         listener.close()
 
 
-def test_datagram_that_cannot_be_sent_is_counted(group: str) -> None:
-    listener = ScoutListener(lambda *_: None, group=group, names="lo")
+def test_datagram_that_cannot_be_sent_is_counted(group: str, loop: Loop) -> None:
+    listener = ScoutListener(lambda *_: None, loop, group=group, names="lo")
 
     assert not listener.send_to(bytes(70_000), ("127.0.0.1", 9))
     assert listener.failures == 1
@@ -139,6 +140,6 @@ def test_interfaces_are_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("text", ["224.0.0.224", "127.0.0.1:7446", "[ff02::1]:7446", "name:1", ":1"])
-def test_group_must_be_ipv4_multicast(text: str) -> None:
+def test_group_must_be_ipv4_multicast(text: str, loop: Loop) -> None:
     with pytest.raises(ConfigError, match="multicast"):
-        ScoutListener(lambda *_: None, group=text)
+        ScoutListener(lambda *_: None, loop, group=text)

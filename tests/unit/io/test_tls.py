@@ -13,15 +13,28 @@ from pathlib import Path
 
 import pytest
 
-from elea.io.dial import AnyLink, connect
+from elea.io.dial import connect
 from elea.io.errors import CannotConnect, CertificateError, CertificateRefused, ConnectTimeout, LinkClosed
+from elea.io.link import Link
 from elea.io.listening import listen
 from elea.io.locator import Locator
-from elea.io.reading import read_batches
+from elea.io.loop import Loop
 from elea.io.tls import TlsLink
 from elea.io.tls_settings import TlsSettings
 from elea.model.errors import ConfigError
-from tests.unit.io.ends import PATIENCE, Authority, accepting, in_thread, open_files, own_threads, pair, prefixed, until
+from tests.unit.io.ends import (
+    PATIENCE,
+    Authority,
+    accepting,
+    in_thread,
+    open_files,
+    own_threads,
+    pair,
+    prefixed,
+    read_batches,
+    receive,
+    until,
+)
 
 pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="the openssl command makes the certificates")
 
@@ -55,10 +68,15 @@ def test_batches_cross_in_both_directions_at_once(settings: TlsSettings) -> None
     batches = [rng.randbytes(rng.choice((0, 1, 5_000, 65_000))) for _ in range(200)]
     with pair(HERE, settings) as (near, far):
         got: dict[str, list[bytes]] = {"near": [], "far": []}
+
+        def answer() -> None:
+            for batch in batches:
+                far.send(prefixed(batch))
+
         threads = [
             in_thread(lambda: read_batches(near, got["near"].append)),
             in_thread(lambda: read_batches(far, got["far"].append)),
-            in_thread(lambda: [far.send(prefixed(batch)) for batch in batches]),
+            in_thread(answer),
         ]
 
         near.send([prefixed(batch) for batch in batches])
@@ -77,10 +95,10 @@ def test_batches_cross_in_both_directions_at_once(settings: TlsSettings) -> None
 def test_mutual_trust_names_the_client(mutual: TlsSettings) -> None:
     with pair(HERE, mutual) as (near, far):
         far.send(b"x")
-        near.receive_into(memoryview(bytearray(1)))  # type: ignore[union-attr]
+        receive(near, memoryview(bytearray(1)))
 
-        assert far.peer_name() == "client"  # type: ignore[union-attr]
-        assert near.peer_name() == "server"  # type: ignore[union-attr]
+        assert far.peer_name() == "client"  # type: ignore[attr-defined]
+        assert near.peer_name() == "server"  # type: ignore[attr-defined]
 
 
 def test_client_without_a_certificate_is_refused(mutual: TlsSettings) -> None:
@@ -88,7 +106,7 @@ def test_client_without_a_certificate_is_refused(mutual: TlsSettings) -> None:
     with accepting(HERE, mutual) as side:
         link = connect(side.locator, tls=bare)  # with TLS 1.3 the refusal comes after our half of the handshake
         with pytest.raises(CertificateRefused, match="enable_mtls"):
-            link.receive_into(memoryview(bytearray(1)))  # type: ignore[union-attr]
+            receive(link, memoryview(bytearray(1)))
         link.close()
 
         assert until(lambda: side.listener.failures == 1)  # type: ignore[attr-defined]
@@ -127,7 +145,9 @@ def test_expired_certificate_says_so(authority: Authority, settings: TlsSettings
 
 
 @pytest.mark.parametrize("change", ["missing", "garbage", "mismatch", "root missing", "root garbage"])
-def test_bad_files_are_named(change: str, authority: Authority, settings: TlsSettings, tmp_path: Path) -> None:
+def test_bad_files_are_named(
+    change: str, authority: Authority, settings: TlsSettings, tmp_path: Path, loop: Loop
+) -> None:
     garbage = tmp_path / "garbage.pem"
     garbage.write_text("not a certificate")
     other_key = authority.issue("third")[1]
@@ -140,20 +160,20 @@ def test_bad_files_are_named(change: str, authority: Authority, settings: TlsSet
     }[change]
 
     with pytest.raises(CertificateError) as caught:
-        listen(HERE, on_link=lambda _: None, tls=wrong)
+        listen(HERE, on_link=lambda _: None, loop=loop, tls=wrong)
 
     assert caught.value.file == file
     assert file in str(caught.value)
 
 
-def test_missing_settings_are_named(settings: TlsSettings) -> None:
+def test_missing_settings_are_named(settings: TlsSettings, loop: Loop) -> None:
     for wrong, name in (
         (TlsSettings(), "listen_private_key"),
         (replace(settings, listen_certificate=None), "listen_certificate"),
         (replace(settings, enable_mtls=True, root_ca_certificate=None), "root_ca_certificate"),
     ):
         with pytest.raises(ConfigError, match=name):
-            listen(HERE, on_link=lambda _: None, tls=wrong)
+            listen(HERE, on_link=lambda _: None, loop=loop, tls=wrong)
 
 
 def test_locator_overrides_settings() -> None:
@@ -177,7 +197,7 @@ def test_side_that_speaks_no_tls_is_told(settings: TlsSettings) -> None:
         with pytest.raises(CertificateError, match="tls"):
             connect(f"tls/127.0.0.1:{port}", tls=settings, timeout=5)
 
-        def babble(link: AnyLink) -> None:
+        def babble(link: Link) -> None:
             side.links.append(link)
             link.send(b"HTTP/1.1 400 Bad Request\r\n\r\n")
 
@@ -223,7 +243,7 @@ def test_close_wakes_reader_and_writer(settings: TlsSettings) -> None:
 
         assert time.monotonic() - start < 0.1
         assert len(ended) == 1
-        assert near._socket.fileno() == -1  # type: ignore[union-attr]
+        assert near._socket.fileno() == -1  # type: ignore[attr-defined]
 
 
 def test_try_send_holds_back_no_more_than_a_chunk(settings: TlsSettings) -> None:
@@ -241,7 +261,7 @@ def test_try_send_holds_back_no_more_than_a_chunk(settings: TlsSettings) -> None
 
         def read() -> None:
             while len(got) < len(expected):
-                got.extend(view[: far.receive_into(view)])  # type: ignore[union-attr]
+                got.extend(view[: receive(far, view)])
 
         thread = in_thread(read)
         near.send(b"")  # writes what was held back

@@ -11,7 +11,7 @@ import pytest
 
 from elea.model import globsearch
 from elea.model.errors import InvalidResource, InvalidSelector
-from elea.model.limits import RESOURCE_BYTES
+from elea.model.limits import RESOURCE_BYTES, RESOURCE_PATTERN_CHARS
 from elea.model.qos import Durability
 from elea.model.resource import (
     XRCE_SCHEME,
@@ -125,6 +125,27 @@ def test_text_above_the_size_limit_is_refused(size: int) -> None:
     assert Resource.parse(fits).trivial
     with pytest.raises(InvalidResource, match="above the limit of 65535"):
         Resource.parse(fits.ljust(size, "a"))
+
+
+@pytest.mark.parametrize("wildcard", ["?", "*", "**"])
+def test_pattern_above_its_size_limit_is_refused(wildcard: str) -> None:
+    fits = "a" * (RESOURCE_PATTERN_CHARS - len(wildcard)) + wildcard
+
+    assert not Resource.parse(f"zenoh://{fits}").trivial
+    for path in ("a" + fits, "a" * 60_000 + wildcard):
+        with pytest.raises(InvalidResource, match="RESOURCE_PATTERN_CHARS") as caught:
+            Resource.parse(f"zenoh://{path}")
+        assert len(str(caught.value)) < 500
+
+
+def test_longest_key_is_found_in_a_pattern_written_to_be_slow() -> None:
+    key = "a" * 60_000
+    for pattern in ("*a" * 510 + "b", "a?" * 500, "**a" * 340 + "b"):
+        since = perf_counter()
+
+        assert not path_includes(pattern, key)
+        assert path_includes("*" + pattern[:100] + "**", key)
+        assert perf_counter() - since < 2.0  # 0.1 s on an idle machine
 
 
 @pytest.mark.parametrize(

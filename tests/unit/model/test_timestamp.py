@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from elea.model.node_id import NodeId
-from elea.model.timestamp import Hlc, HlcUpdate, Timestamp, ns_from_ntp64, ntp64_from_ns
+from elea.model.timestamp import Hlc, HlcUpdate, Timestamp, believed_time, ns_from_ntp64, ntp64_from_ns
 
 A1 = NodeId.parse("a1")
 B2 = NodeId.parse("b2")
@@ -167,3 +167,41 @@ def test_clock_does_not_go_back_to_an_old_timestamp() -> None:
 
     assert clock.update(Timestamp(1, B2), NOW) is HlcUpdate.ACCEPTED
     assert clock.tick(NOW) > first
+
+
+def test_clock_follows_its_own_past_however_far_ahead_it_is() -> None:
+    clock = Hlc(A1)
+    newest = ntp64_from_ns(NOW + 60_000 * MS)
+    clock.follow(newest)
+    clock.follow(1)
+
+    assert clock.tick(NOW).ntp64 == newest + 1
+    assert clock.limit(NOW) == newest + 1
+    assert clock.accepts(newest, NOW)
+    assert not clock.accepts(newest + 2, NOW)
+
+
+def test_nothing_arrives_long_before_the_clock_has_stamped_it() -> None:
+    clock = Hlc(A1)
+    clock.tick(NOW)
+
+    assert clock.arrival(NOW) == NOW
+    assert clock.arrival(NOW - 400 * MS) == NOW - 400 * MS
+    stamp = clock.tick(NOW - 60_000 * MS)
+    arrival = clock.arrival(NOW - 60_000 * MS)
+    assert arrival >= stamp.ns
+    assert believed_time(stamp.ntp64, arrival) == stamp.ntp64
+
+
+@pytest.mark.parametrize(
+    ("ahead", "is_believed"), [(-(10**18), True), (0, True), (10**9, True), (10**9 + 1, False), (10**18, False)]
+)
+def test_a_time_is_believed_up_to_a_second_after_its_arrival(ahead: int, is_believed: bool) -> None:
+    found = believed_time(ntp64_from_ns(NOW + ahead), NOW)
+
+    assert found == ntp64_from_ns(NOW + ahead if is_believed else NOW)
+
+
+@pytest.mark.parametrize("arrival", [0, -1, -(10**18), (1 << 32) * 10**9, 1 << 63])
+def test_an_arrival_that_is_not_known_tells_nothing(arrival: int) -> None:
+    assert believed_time((1 << 64) - 1, arrival) == (1 << 64) - 1

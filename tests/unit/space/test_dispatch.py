@@ -149,3 +149,34 @@ def test_peer_relays_for_its_clients_and_not_between_peers_and_routers() -> None
     assert node.targets(router, "a") == {"client", "other"}
     assert node.targets(client, "nobody") == {"router", "second"}
     assert node.space.greeted(router)
+
+
+def test_what_was_seen_before_a_change_is_looked_at_again() -> None:
+    node = Node(Role.ROUTER)
+    one, two, three = (node.client(name) for name in ("one", "two", "three"))
+    two.declares(SUB, "a/*")
+    seen = node.space.look(one, "a/b")
+    three.declares(SUB, "a/b")
+
+    assert node.space.targets(one, "a/b", seen) == (two, three)
+    assert node.space.look(one, "a/b") is None  # known now
+
+
+def test_router_that_declares_between_the_look_and_the_put_gets_the_sample() -> None:
+    node = Node(Role.CLIENT)
+    router = node.router("router")
+    node.local.asks(1, BOTH, S, "a/b")
+    seen = node.space.look(node.local, "a/b")  # nothing is declared, so the router is in doubt and would get it
+    router.says(Declare(SUB, 1, "a/**", interest_id=1), Final(1))
+
+    assert node.space.targets(node.local, "a/b", seen) == (router,)
+
+
+def test_neighbour_that_was_seen_and_is_gone_gets_nothing() -> None:
+    node = Node(Role.ROUTER)
+    one, two = node.client("one"), node.client("two")
+    two.declares(SUB, "a/*")
+    seen = node.space.look(one, "a/b")
+    node.space.remove_face(two, 0.0)
+
+    assert node.space.targets(one, "a/b", seen) == ()

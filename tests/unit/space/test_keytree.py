@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+import threading
+
 import pytest
 
+from elea.model import keyexpr
 from elea.space.keytree import KeyTree
 
 
@@ -24,6 +28,14 @@ def test_wildcards_on_both_sides_meet() -> None:
     assert set(tree.intersecting("a/@v/*")) == {"a/@v/c"}
     assert set(tree.including("a/*/c")) == {"a/*/c", "a/**", "**/c"}
     assert set(tree.including("a/b/c")) == {"a/b/c", "a/*/c", "a/**", "**/c", "a/b$*/c"}
+
+
+def test_double_star_asked_for_is_included_by_a_double_star_only() -> None:
+    tree = tree_of("a", "a/b", "a/*/b", "a/**", "a/**/b")
+
+    assert set(tree.including("a/**/b")) == {"a/**", "a/**/b"}
+    assert set(tree.including("a/**")) == {"a/**"}
+    assert set(tree.intersecting("a/**")) == {"a", "a/b", "a/*/b", "a/**", "a/**/b"}
 
 
 def test_verbatim_chunk_with_dollar_is_matched_by_itself_only() -> None:
@@ -78,6 +90,35 @@ def test_many_double_stars_take_no_exponential_time() -> None:
     assert len(tree.intersecting("/".join(["a"] * 60))) == 59
     assert len(tree.intersecting("/".join(["**/a"] * 60))) == 59
     assert len(tree.including("/".join(["**/a"] * 60))) == 59
+
+
+def test_walk_goes_on_while_the_tree_changes() -> None:
+    kept = [f"a/{number}/{chunk}" for number in range(50) for chunk in ("b", "*", "b$*", "**/c", "**")]
+    tree = tree_of(*kept)
+    stop = threading.Event()
+
+    def change() -> None:
+        number = 0
+        while not stop.is_set():
+            number += 1
+            for key in (f"a/{number % 60}/x{number}", f"a/{number % 60}/$*{number}", f"x{number}/**", f"a/*/{number}"):
+                tree.add(key, "passing")
+                tree.remove(key)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    changing = threading.Thread(target=change)
+    changing.start()
+    try:
+        for _ in range(300):
+            for asked in ("a/7/b", "a/*/b", "**", "a/7/z/c"):
+                found = set(tree.intersecting(asked)) - {"passing"}
+                assert found == {key for key in kept if keyexpr.intersects(key, asked)}
+            assert set(tree.including("a/7/*")) - {"passing"} == {"a/7/*", "a/7/**"}
+    finally:
+        stop.set()
+        changing.join()
+        sys.setswitchinterval(interval)
 
 
 def test_lookup_does_not_look_at_everything() -> None:

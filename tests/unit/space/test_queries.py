@@ -194,7 +194,7 @@ def test_queries_of_peers_are_not_relayed_to_peers(node: Node) -> None:
 def test_route_follows_the_declarations(node: Node, asker: FakeFace) -> None:
     one = node.client("one")
     number = one.declares(QBL, "q")
-    long = "/".join(["q"] * 200)
+    long = "/".join(["long"] * 80)
     one.declares(QBL, long)
 
     assert reached(asker, [one], "q", BEST) == {"one"}
@@ -283,3 +283,18 @@ def test_peers_and_routers_of_a_peer_are_one_region(
     node.local.asks(1, BOTH, Q, "q")
     router.says(Declare(QBL, 1, "q", far_complete, interest_id=1), Final(1))
     assert reached(node.local, [peer, router], "q", BEST) == asked
+
+
+def test_queryables_seen_before_a_change_are_looked_at_again(node: Node, asker: FakeFace) -> None:
+    one, two = node.client("one"), node.client("two")
+    one.declares(QBL, "q/**", complete=True)
+    request = Request(77, "q/*", ALL, "body")
+    seen = node.space.look_for_query(asker, request)
+    assert seen is not None
+    two.declares(QBL, "q/1")
+
+    node.space.ask(asker, request, 0.0, seen)
+
+    assert [type(message).__name__ for message in two.heard()].count("Request") == 1
+    assert reached(asker, [one, two], "q/*", ALL) == {"one", "two"}
+    assert list(seen.sources.values()) == [True]

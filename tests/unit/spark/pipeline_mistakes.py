@@ -96,6 +96,9 @@ MISTAKES = [
     # -- streams
     ("a window without watermark", GOOD + step("SELECT window.start AS at, count(*) AS n FROM lights\nGROUP BY window(timestamp, '1 minute') -- <<<") + table("step1"), "no window ever ends", "watermark ="),
     ("an aggregate without watermark", GOOD + step("SELECT key, count(*) AS n FROM lights\nGROUP BY key -- <<<") + table("step1"), "never final", 'mode = "complete"'),
+    ("a count without groups and watermark", GOOD + step("SELECT\n  count(*) AS n -- <<<\nFROM lights") + table("step1"), "never final", 'mode = "complete"'),
+    ("distinct rows from the first word on", GOOD + '[step.step1]\nsql = "SELECT DISTINCT key FROM lights"  # <<<\n' + table("step1"), "never final", 'mode = "complete"'),
+    ("a mean inside of a function", GOOD + step("SELECT\n  round(avg(value.brightness)) AS n -- <<<\nFROM lights") + table("step1"), "never final", 'mode = "complete"'),
     ("a count of distinct values", GOOD + step("SELECT count(\n DISTINCT key) AS n -- <<<\nFROM lights") + table("step1"), "distinct", "approx_count_distinct"),
     ("a window over rows", GOOD + step("SELECT key, row_number()\n  OVER (PARTITION BY key ORDER BY timestamp) AS n -- <<<\nFROM lights") + table("step1"), "OVER", "max_by"),
     ("a sorted stream", GOOD + step("SELECT key FROM lights\nORDER BY timestamp -- <<<") + table("step1"), "cannot be sorted", "when you read"),
@@ -138,6 +141,8 @@ WARNINGS = [
     ("a step nobody uses", GOOD + step("SELECT key FROM lights").replace("]", "]  # <<<", 1), "nobody uses the step", "from ="),
     ("a source nobody uses", GOOD + '[source.doors]  # <<<\nkeyexpr = "doors/**"\n', "nobody uses the source", "leave it out"),
     ("a run to the end from the latest", GOOD.replace("[table", 'start = "latest"  # <<<\n[table').replace('"fleet"', '"fleet"\ntrigger = "available now"'), "reads nothing", "earliest"),
+    ("groups that no watermark ends", GOOD.replace("[table", WATERMARK + "[table") + step("SELECT key, count(*) AS n FROM lights\nGROUP BY key -- <<<") + table("step1"), "no watermark ends", "window(timestamp"),
+    ("a sum that no watermark ends", GOOD.replace("[table", WATERMARK + "[table") + step("SELECT\n sum(value.brightness) AS n -- <<<\nFROM lights") + table("step1"), "no watermark ends", "window(timestamp"),
     ("a join that keeps everything", GOOD + '[source.doors]\nkeyexpr = "doors/**"\n' + step("SELECT l.key FROM lights l JOIN doors d ON l.key = d.key -- <<<") + table("step1"), "for ever", "watermark"),
     ("a loop", publish("SELECT payload FROM lights", 'key = "myhouse/alerts"  # <<<'), "again and again", "does not read"),
 ]  # fmt: skip

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
 import pytest
 
-from elea.spark.home import spark_home
+from elea.spark.home import remove_scratch, spark_home, sweep_scratch, took_scratch
 
 
 @pytest.fixture
@@ -51,3 +52,20 @@ def test_place_that_cannot_be_written_is_done_without(package: Path, monkeypatch
     monkeypatch.setattr(Path, "symlink_to", refuse)
 
     assert spark_home(package) == package
+
+
+def test_directories_of_clusters_are_removed_when_nobody_uses_them(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    mine, killed, old, new = (work / f"app-{number}" for number in range(4))
+    for place in (mine, killed, old, new):
+        (place / "0").mkdir(parents=True)
+    took_scratch(tmp_path, mine.name)
+    (work / f"{killed.name}.driver").write_text("999999999")  # no process has such a number
+    os.utime(old, (0, 0))
+
+    sweep_scratch(tmp_path)
+    swept = sorted(path.name for path in work.iterdir())
+    remove_scratch(tmp_path, mine.name)
+
+    assert swept == ["app-0", "app-0.driver", "app-3"]
+    assert [path.name for path in work.iterdir()] == ["app-3"]

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -19,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elea.model.errors import ConfigError
-from elea.spark.payload import decoder, encoder, formats, register, registry, struct_of, value_type
+from elea.spark.payload import decoder, encoder, formats, load, register, registry, struct_of, value_type
 from elea.spark.payload.permissive import FEW
 
 UTC_STAMP = pa.timestamp("us", "UTC")
@@ -500,6 +501,25 @@ def test_third_party_format_is_used_by_its_name(monkeypatch: pytest.MonkeyPatch)
         encoder("test-numbers", ALL)
     with pytest.raises(ConfigError, match="there is a format 'json' already"):
         register("json", of_numbers)
+
+
+def test_module_that_an_option_names_brings_its_format(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:  # fmt: skip
+    monkeypatch.setattr(registry, "_registered", {})
+    monkeypatch.syspath_prepend(tmp_path)
+    text = "from elea.spark.payload import register\nregister('of-a-module', lambda schema: print)\n"
+    (tmp_path / "formats_of_a_test.py").write_text(text)
+    (tmp_path / "broken_formats_of_a_test.py").write_text("1 / 0")
+
+    with pytest.raises(ConfigError, match=r"there is no format 'of-a-module'.*payloadModule"):
+        load("of-a-module", None)
+    load("of-a-module", "formats_of_a_test")
+    assert "of-a-module" in formats()
+    with pytest.raises(ConfigError, match=r"no format 'other', also not in formats_of_a_test"):
+        load("other", "formats_of_a_test")
+    with pytest.raises(ConfigError, match=r"broken_formats_of_a_test cannot be imported: ZeroDivisionError.*py-files"):
+        load("of-a-module", "broken_formats_of_a_test")
 
 
 def test_type_of_spark_becomes_arrows_without_a_jvm() -> None:

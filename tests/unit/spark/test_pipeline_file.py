@@ -23,6 +23,26 @@ def problems(text: str) -> list[Problem]:
     return reading.understand(text, FILE)[1]
 
 
+@pytest.mark.parametrize(
+    ("sql", "words", "is_aggregation"),
+    [
+        ("SELECT key, count(*) AS n FROM lights GROUP BY key, `at` HAVING n > 1", {"key", "at"}, True),
+        ("SELECT at, count(*) AS n FROM lights GROUP BY ALL", {"select", "at", "count", "as", "n"}, True),
+        ("SELECT at, count(*) AS n FROM lights GROUP BY 1", {"select", "at", "count", "as", "n"}, True),
+        ("SELECT DISTINCT at FROM lights", {"select", "distinct", "at"}, True),
+        ("SELECT count(*) FILTER (WHERE key = 'a') AS n, sum(x) OVER (ORDER BY y) AS s FROM lights", set(), True),
+        ("SELECT sum(x) OVER (PARTITION BY key) AS s FROM lights", set(), False),
+        ("SELECT key FROM lights WHERE x > (SELECT max(x) FROM rooms)", set(), False),
+        ("SELECT max AS most, greatest(a, b) AS more FROM lights", set(), False),
+    ],
+)
+def test_what_a_statement_groups_by_is_seen(sql: str, words: set[str], is_aggregation: bool) -> None:
+    found = sqltext.statement(sql)
+
+    assert found.grouped & (words | {"never"}) == words
+    assert (found.group_at is not None) == is_aggregation
+
+
 def test_there_are_mistakes_enough() -> None:
     assert len({name for name, *_ in MISTAKES}) == len(MISTAKES) >= 25
 

@@ -13,6 +13,9 @@ from elea.store.recovery import CATALOGUE
 SECOND = 1 << 32
 """One second of NTP64."""
 
+BEGIN = 10_000_000
+"""The second in which the first sample arrives: behind the times of all of them."""
+
 
 def sample(
     number: int = 0, *, key: str | None = None, time: int | None = None, kind: int = PUT, node: bytes = b"\x01",
@@ -25,7 +28,7 @@ def sample(
         payload=b"" if kind == DEL else f"value {number}".encode() if payload is None else payload,
         ntp64=(1_000_000 + number if time is None else time) * SECOND,
         stamp_id=node,
-        arrival_ns=number * 1_000_000_000,
+        arrival_ns=(BEGIN + number) * 1_000_000_000,
         kind=kind,
         encoding=number % 3,
         schema=b"v1" if number % 4 == 0 else None,
@@ -47,10 +50,16 @@ def stored(log: Log) -> list[Stored]:
     return list(log.read())
 
 
+def time_of(one: Stored) -> int:
+    """The time for which a sample counts: that of its arrival, if it was stamped more than a second after it."""
+    arrival = one.record.arrival_ns // 10**9 * SECOND
+    return arrival if arrival and one.record.ntp64 > arrival + SECOND else one.record.ntp64
+
+
 def newest(samples: Iterable[Stored]) -> dict[str, Stored]:
     """The newest sample per key by (time, node, position), deletions included: the plain definition."""
     found: dict[str, Stored] = {}
-    for one in sorted(samples, key=lambda one: (one.record.ntp64, one.record.stamp_id, one.position)):
+    for one in sorted(samples, key=lambda one: (time_of(one), one.record.stamp_id, one.position)):
         found[one.record.key] = one
     return found
 

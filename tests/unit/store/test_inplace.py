@@ -13,7 +13,9 @@ import pyarrow as pa
 import pytest
 
 from elea.store import Log, Range, memory_log, open_log
+from elea.store.frames import BLOCK, bare, read_head, seal
 from elea.store.inplace import Place, Places, machine
+from elea.store.segment import Segment
 from tests.unit.store.samples import sample
 
 ROWS = 3000
@@ -162,3 +164,30 @@ def test_processes_of_a_machine_agree_on_its_name() -> None:
     other = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
     assert other.stdout.strip() == str(machine())
+
+
+@pytest.mark.parametrize(("mode", "read"), [(0o640, "believed"), (0o660, "judged"), (0o646, "judged")])
+def test_only_what_nobody_else_can_write_is_believed(tmp_path: Path, mode: int, read: str) -> None:
+    """A block with a true checksum and wrong offsets, as another user of this machine would make it."""
+    with open_log(tmp_path / "log") as log:
+        log.append([sample(number, payload=b"x" * 2_000) for number in range(ROWS)])
+        _, ((_, *told),) = answer(log)
+        segment = log.shelf.view.parts[0]
+    assert isinstance(segment, Segment)
+    salt = segment.salt
+    place = Place(*told)
+    path = Path(place.path)
+    data = bytearray(path.read_bytes())
+    block = read_head(bytes(data), offset=place.offset, magic=BLOCK, salt=salt, at=place.offset)
+    message = bytearray(bare(bytes(data[place.offset : place.offset + place.size])))
+    body = len(message) - block.body
+    wrong = message.index((2_000).to_bytes(4, "little") + (4_000).to_bytes(4, "little"), body)
+    message[wrong : wrong + 4] = (1 << 29).to_bytes(4, "little")
+    parts, again = seal(bytes(message), BLOCK, block.facts, salt=salt, offset=place.offset)
+    path.write_bytes(bytes(data[: place.offset]) + b"".join(parts) + bytes(data[place.offset + place.size :]))
+    path.chmod(mode)
+
+    found = Places().load(place._replace(inode=path.stat().st_ino))
+
+    assert again.size == place.size
+    assert ("judged" if found is None else "believed") == read

@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from elea.model.timerange import TimeBound, TimeExpr, TimeRange
 from elea.model.timestamp import ns_from_ntp64
 from elea.store import DEL, PUT, Log, Range, Record, Retention, Stored, memory_log, open_log
-from tests.unit.store.samples import SECOND, matching, memory_directory, newest, stored, values
+from tests.unit.store.samples import SECOND, matching, memory_directory, newest, stored, time_of, values
 
 KEYS = ("a", "a/b", "a/b/c", "a/@v/c", "d/c", "d")
 EXPRESSIONS = ("**", "a/**", "a/*/c", "*", "a/b", "**/c", "a/@v/**", "d$*/**", "nothing/**")
@@ -33,7 +33,7 @@ def records(draw: st.DrawFn) -> Record:
         draw(st.binary(max_size=4)),
         draw(TIMES) * SECOND,
         draw(NODES),
-        draw(st.integers(0, 20)),
+        draw(TIMES) * 10**9,
         kind,
         draw(st.integers(0, 3)),
         draw(st.one_of(st.none(), st.binary(max_size=2))),
@@ -177,7 +177,7 @@ class LogMachine(RuleBasedStateMachine):
     @rule(keys=st.sampled_from(EXPRESSIONS), time=TIMES, share=st.integers(0, 4))
     def as_of(self, keys: str, time: int, share: int) -> None:
         before = self.first + len(self.all) * share // 4
-        known = [one for one in [*self.base, *self.all] if one.position < before and one.record.ntp64 <= time * SECOND]
+        known = [one for one in [*self.base, *self.all] if one.position < before and time_of(one) <= time * SECOND]
 
         found = list(self.log.as_of(keys, time_ns=time * 10**9, position=before))
 

@@ -67,7 +67,7 @@ def test_export_and_import_move_a_log(elea: Elea, path: Path, tmp_path: Path) ->
         imported = elea("store", "import", str(copy), str(file), "--format", form, "--json")
 
         assert exported.status == 0
-        assert json.loads(imported.out) == {"imported": 8, "end": 8}
+        assert json.loads(imported.out) == {"imported": 8, "end": 8, "restamped": 0}
         with open_log(path, read_only=True) as one, open_log(copy, read_only=True) as other:
             assert stored(other) == stored(one)
 

@@ -14,7 +14,7 @@ PREFIX = "häuser/1"
 
 
 def record(key: str, number: int) -> Record:
-    return Record(key, str(number).encode(), number << 32, b"\x01", number)
+    return Record(key, str(number).encode(), number << 32, b"\x01", number * 10**9)
 
 
 def opened(path: Path, prefix: str = PREFIX, *, read_only: bool = False) -> Log:

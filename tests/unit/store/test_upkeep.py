@@ -12,7 +12,7 @@ from elea.model.errors import StoreTrimmed
 from elea.store import DEL, Log, Range, Retention, memory_log, open_log
 from elea.store.index import Index
 from elea.store.recovery import BASE, CATALOGUE
-from tests.unit.store.samples import sample, stored
+from tests.unit.store.samples import BEGIN, sample, stored
 
 SECOND_NS = 10**9
 
@@ -41,7 +41,7 @@ def log_of_segments(path: Path, count: int, **options: int) -> Log:
 )
 def test_retention_leaves_what_the_policy_says(memory_path: Path, policy: Retention, left: int) -> None:
     with log_of_segments(memory_path, 10) as log:
-        trimmed = log.retain(policy, now_ns=9 * SECOND_NS)
+        trimmed = log.retain(policy, now_ns=(BEGIN + 9) * SECOND_NS)
 
         assert log.end - log.first == left
         assert (trimmed.first, trimmed.samples, trimmed.kept) == (10 - left, 10 - left, 10 - left)
@@ -62,7 +62,7 @@ def test_retention_by_octets_keeps_the_newest_segments(memory_path: Path) -> Non
 
 def test_all_samples_may_be_too_old(memory_path: Path) -> None:
     with log_of_segments(memory_path, 3) as log:
-        log.retain(Retention(age_ns=SECOND_NS), now_ns=100 * SECOND_NS)
+        log.retain(Retention(age_ns=SECOND_NS), now_ns=(BEGIN + 100) * SECOND_NS)
 
         assert (log.first, log.end, stored(log)) == (3, 3, [])
         assert len(list(log.latest_matching("**"))) == 3

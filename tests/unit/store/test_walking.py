@@ -16,7 +16,7 @@ KEYS = 40
 
 
 def record(number: int, *, time: int, kind: int = 0, octets: int = 10) -> Record:
-    return Record(f"k/{number}", b"" if kind else bytes([time]) * octets, time << 32, b"\x01", time, kind)
+    return Record(f"k/{number}", b"" if kind else bytes([time]) * octets, time << 32, b"\x01", time * 10**9, kind)
 
 
 @pytest.fixture(params=["disk", "memory"])

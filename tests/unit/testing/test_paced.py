@@ -167,7 +167,7 @@ def test_nothing_is_pulled_from_an_ended_subscriber() -> None:
     waiting = right.declare_subscriber("b", mode=elea.Periodic(10, 1, pull=True))
     net.run(2.0)
     subscriber.undeclare()
-    right._node.keeper.after(1.0, waiting.undeclare)
+    right._node.loop.after(1.0, waiting.undeclare)
 
     with pytest.raises(SessionClosed):
         subscriber.pull()

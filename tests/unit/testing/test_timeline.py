@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import elea
-from elea.testing.timeline import MAX_AT_ONCE, Timeline, VirtualKeeper
+from elea.testing.timeline import MAX_AT_ONCE, Timeline, VirtualLoop
 
 
 def run(timeline: Timeline, limit: float) -> None:
@@ -67,27 +67,27 @@ def test_an_endless_instant_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
         run(timeline, 1.0)
 
 
-def test_keeper_runs_timers_in_virtual_time() -> None:
+def test_loop_runs_timers_in_virtual_time() -> None:
     timeline = Timeline(start_ns=5_000_000_000)
-    keeper = VirtualKeeper(timeline, "test")
+    loop = VirtualLoop(timeline, "test")
     seen: list[tuple[str, float]] = []
-    keeper.after(2.0, lambda: seen.append(("after", keeper.now())))
-    repeating = keeper.every(1.5, lambda: seen.append(("every", keeper.now())))
-    keeper.at(4.0, repeating.cancel)
+    loop.after(2.0, lambda: seen.append(("after", loop.now())))
+    repeating = loop.every(1.5, lambda: seen.append(("every", loop.now())))
+    loop.at(4.0, repeating.cancel)
 
     run(timeline, 100.0)
 
     assert seen == [("every", 1.5), ("after", 2.0), ("every", 3.0)]
-    assert keeper.wall_ns() == 9_500_000_000
+    assert loop.wall_ns() == 9_500_000_000
 
 
-def test_closed_keeper_runs_nothing() -> None:
+def test_closed_loop_runs_nothing() -> None:
     timeline = Timeline()
-    keeper = VirtualKeeper(timeline, "test")
+    loop = VirtualLoop(timeline, "test")
     done: list[int] = []
-    keeper.after(1.0, lambda: done.append(1))
+    loop.after(1.0, lambda: done.append(1))
 
-    keeper.close()
+    loop.close()
     run(timeline, 10.0)
 
     assert done == []
@@ -97,7 +97,7 @@ def test_closed_keeper_runs_nothing() -> None:
     "name",
     ["broker/node", "broker/zenoh1", "broker/own", "api/session", "api/publishing", "api/outlet", "api/querying"],
 )
-def test_nodes_ask_their_keeper_what_time_it_is(name: str) -> None:
+def test_nodes_ask_their_loop_what_time_it_is(name: str) -> None:
     """What took the time from the machine could not be simulated."""
     tree = ast.parse((Path(elea.__path__[0]) / f"{name}.py").read_text(encoding="utf-8"))
     imported = {

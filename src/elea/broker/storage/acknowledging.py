@@ -32,15 +32,16 @@ _log: Final = logging.getLogger("elea.broker")
 class PutRequest:
     """A put, or a group of them, on its way to the log (`Waiting`)."""
 
-    __slots__ = ("_queue", "asking", "group", "outcome", "records")
+    __slots__ = ("_queue", "asking", "group", "outcome", "records", "restamped")
 
     def __init__(
-        self, queue: deque[PutRequest], asking: Asking, records: Sequence[Record], group: Group | None = None
+        self, queue: deque[PutRequest], asking: Asking, records: Sequence[Record], group: Group | None, restamped: bool
     ) -> None:
         self._queue = queue
         self.asking = asking
         self.records = records
         self.group = group
+        self.restamped = restamped
         self.outcome: Outcome | None = None
 
     def settled(self, outcome: Outcome) -> None:
@@ -62,8 +63,13 @@ class Acknowledging:
         self._keys = json.dumps(storage.key_expr)
         storage.on_group = self._work.set
 
-    def submit(self, asking: Asking, records: list[Record], wait: float, group: Group | None = None) -> None:
+    def submit(
+        self, asking: Asking, records: list[Record], wait: float, group: Group | None = None, *, restamped: bool = False
+    ) -> None:
         """Store records, then publish them and answer: for the one sample they stand for, or for those of a group.
+
+        Args:
+            restamped: whether the one sample has another timestamp than it came with.
 
         Raises:
             Congested, StoreReadOnly: they are not stored.
@@ -72,7 +78,7 @@ class Acknowledging:
             name = f"elea-acknowledge-{self._storage.name}"
             self._thread = threading.Thread(target=self._run, name=name, daemon=True)
             self._thread.start()
-        self._storage.submit(records, PutRequest(self._queue, asking, records, group), wait=wait)
+        self._storage.submit(records, PutRequest(self._queue, asking, records, group, restamped), wait=wait)
 
     def close(self) -> None:
         """Acknowledge what has been stored, and end; the storage must take no more."""
@@ -100,28 +106,30 @@ class Acknowledging:
         # As a reader does: answers are held until all have been given and leave in one write. A write for each, under
         # the lock of the node, would let the other threads in every time: 2,000 acknowledgements/s instead of 20,000.
         me = threading.get_ident()
-        self._node.readers.add(me)
+        self._node.collecting.add(me)
         try:
             self._answer(requests)
         finally:
-            self._node.readers.discard(me)
+            self._node.collecting.discard(me)
             self._node.deliver_soon()
 
     def _answer(self, requests: list[PutRequest]) -> None:
         for request in requests:
             outcome = request.outcome
             if isinstance(outcome, Receipt):
-                request.asking.reply_text(self.form(outcome, request.group))
+                request.asking.reply_text(self.form(outcome, request.group, restamped=request.restamped))
                 request.asking.done()
             elif outcome is not None:
                 request.asking.fail(outcome)
 
-    def form(self, receipt: Receipt, group: Group | None) -> str:
+    def form(self, receipt: Receipt, group: Group | None, *, restamped: bool = False) -> str:
         """The answer to who put one sample, or a group."""
         # `keys` says that samples of all these keys may come together, as `@store/puts`.
         head = f'{{"log":"{self._storage.name}","epoch":"{self._storage.log.epoch}","keys":{self._keys}'
         if group is not None:
             return f"{head},{group.form(receipt)}}}"
+        if restamped:
+            head += ',"restamped":1'
         if receipt.rows:
             return f'{head},"position":{receipt.first},"repeated":false}}'
         position = next(iter(receipt.repeated.values()), None)

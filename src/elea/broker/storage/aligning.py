@@ -127,12 +127,12 @@ class _Partner:
             if self.stopping.is_set():
                 break
             try:
-                alignment.done(self._round(runtime, storage, alignment), self._node.keeper.wall_ns())
+                alignment.done(self._round(runtime, storage, alignment), self._node.loop.wall_ns())
             except EleaError as error:
                 if not self.stopping.is_set():
                     alignment.failed_with(str(error))
             except Exception as error:  # noqa: BLE001 - the others shall be aligned all the same
-                alignment.failed_with(f"internal error: {error!r}")
+                alignment.failed_with(f"an internal {type(error).__name__}; see the log of this broker")
                 _log.exception("alignment failed: storage=%s", storage.name)
         jitter = self._chance.randrange(-1000, 1001) / 1000 * JITTER
         return self._interval * (1 + jitter)
@@ -165,7 +165,7 @@ class _Partner:
             if calls.far == self._id:
                 raise AlignmentFailed("it is this broker itself; name another")
             _check_keys(storage, {record.key for record in records})
-            now_ns = self._node.keeper.wall_ns()
+            now_ns = self._node.loop.wall_ns()
             storage.bring([record._replace(arrival_ns=now_ns) for record in records])
             alignment.brought += len(records)
             # What is put here from now on is later than what was brought.
@@ -173,9 +173,10 @@ class _Partner:
             self._node.clock.update(Timestamp(newest, NodeId(self._node.node_id)), now_ns)
 
         storage.wait_settled()
-        now_ns = self._node.keeper.wall_ns()
+        now_ns = self._node.loop.wall_ns()
         until = ntp64_from_ns(max(now_ns - int(storage.settings.align_delay * 1e9), 0))
-        found = align(storage.log, storage.digest, calls, own_scope(storage, now_ns), bring, until=until)
+        ahead = self._node.clock.limit(now_ns) + 1
+        found = align(storage.log, storage.digest, calls, own_scope(storage, now_ns), bring, until=until, ahead=ahead)
         alignment.node = calls.far
         if calls.far == self._id:
             raise AlignmentFailed("it is this broker itself; name another")

@@ -6,30 +6,32 @@ client: so there is a second node, in that role, for each broker that is asked.
 
 from __future__ import annotations
 
-import json
 import queue
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import pyarrow as pa
 
-from elea.broker.delivery import Mailbox
 from elea.broker.own import EXPIRED
 from elea.broker.runtime import Runtime
 from elea.broker.storage.aligning_answers import packed
+from elea.io.dispatch import Mailbox
 from elea.model.encoding import Encoding
-from elea.model.errors import AlignmentFailed, EleaError, OperationTimeout
+from elea.model.errors import AlignmentFailed, ArrowRefused, EleaError, OperationTimeout
+from elea.model.jsontext import read_json
 from elea.model.limits import STORE_ALIGN_BUCKETS
 from elea.model.qos import CongestionControl, Priority, Qos, QueryTarget
 from elea.space.face import Request, Response
 from elea.store.alignment import Head, Listing
-from elea.store.columns import check_batch, number_rows
+from elea.store.columns import number_rows
+from elea.store.entrance import ANSWER, Form, read_stream
 from elea.store.fingerprints import IDENTITIES, Bucket, fingerprints
 from elea.store.scope import Scope
 from elea.wire.zenoh1 import messages as m
 from elea.wire.zenoh1.queries import whole_body
 
-__all__ = ["Calls"]
+__all__ = ["Calls", "buckets_of", "error_in"]
 
 TIMEOUT: Final = 60.0
 """Seconds for an answer. The first one may take long: the other broker reads its whole log for it."""
@@ -46,6 +48,11 @@ QOS: Final = Qos(priority=Priority.DATA_LOW, congestion_control=CongestionContro
 JSON_ID: Final = Encoding.APPLICATION_JSON.id
 PLAIN: Final = m.Encoding(0, None)
 _SENT: Final = [field.name for field in IDENTITIES if field.name != "fingerprint"]
+_IDENTITIES: Final = pa.schema([IDENTITIES.field(name) for name in _SENT])
+_LISTED: Final = {field.name: field.type for field in IDENTITIES}
+
+LISTED: Final = Form("the list of another broker", _LISTED, frozenset(_SENT), frozenset(_LISTED))
+ROWS: Final = replace(ANSWER, what="what another broker sends", is_kept=True)
 
 
 class Calls:
@@ -64,8 +71,8 @@ class Calls:
         _, form = self._ask(f"what=head;{_times(scope)}")
         try:
             self.far = str(form["node"])
-            return Head(self.far, str(form["epoch"]), int(form["floor"], 16), _buckets(form["buckets"]))
-        except (KeyError, TypeError, ValueError) as error:
+            return Head(self.far, str(form["epoch"]), int(form["floor"], 16), buckets_of(form["buckets"]))
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise self._nonsense(error) from error
 
     def buckets(self, level: int, scope: Scope, within: Sequence[int]) -> dict[int, Bucket]:
@@ -73,33 +80,30 @@ class Calls:
         of = ".".join(map(str, within))
         _, form = self._ask(f"what=digest;level={level};of={of};{_times(scope)}")
         try:
-            return _buckets(form["buckets"])
-        except (KeyError, TypeError, ValueError) as error:
+            return buckets_of(form["buckets"])
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise self._nonsense(error) from error
 
     def listing(self, level: int, bucket: int, part: int, parts: int, scope: Scope) -> Listing:
         asked = f"what=list;level={level};bucket={bucket};part={part};parts={parts};{_times(scope)}"
         data, form = self._ask(asked)
         try:
-            with pa.ipc.open_stream(pa.py_buffer(data)) as stream:
-                table = stream.read_all()
-            table.validate(full=True)
             # The fingerprints are made here: what they are worth does not depend on the other broker.
-            table = table.select(_SENT)
-            table = table.cast(pa.schema([IDENTITIES.field(name) for name in _SENT]))
+            batches = [batch.select(_SENT) for batch in read_stream(data, LISTED)]
+            table = pa.Table.from_batches(batches, _IDENTITIES)
             return Listing(str(form["epoch"]), table.append_column("fingerprint", fingerprints(table)))
-        except (pa.ArrowException, KeyError, TypeError, ValueError, AttributeError) as error:
+        except (ArrowRefused, KeyError, TypeError) as error:
             raise self._nonsense(error) from error
 
     def rows(self, epoch: str, positions: Sequence[int], octets: int) -> Iterator[pa.RecordBatch]:
         data, _ = self._ask(f"what=rows;epoch={epoch}", packed(positions), ANSWER_BYTES + 2 * octets)
         try:
-            with pa.ipc.open_stream(pa.py_buffer(data)) as stream:
-                for batch in stream:
-                    if batch.num_rows:
-                        yield number_rows(check_batch(batch), 0)
-        except pa.ArrowException as error:
+            batches = read_stream(data, ROWS)
+        except ArrowRefused as error:
             raise self._nonsense(error) from error
+        for batch in batches:
+            if batch.num_rows:
+                yield number_rows(batch, 0)
 
     # -- one request -------------------------------------------------------------------------------------------------
 
@@ -140,7 +144,7 @@ class Calls:
         if last is None:
             raise AlignmentFailed(f"nobody answers for {self._key}; is there a storage of this key expression?")
         try:
-            return b"".join(pieces), json.loads(last)
+            return b"".join(pieces), read_json(last)
         except ValueError as error:
             raise self._nonsense(error) from error
 
@@ -156,7 +160,7 @@ class Calls:
         """The octets of one answer, and whether they are the object at the end."""
         body = whole_body(response.body)
         if isinstance(body, m.Err):
-            raise _error(body.payload)
+            raise error_in(body.payload)
         if not isinstance(body, m.Reply) or not isinstance(body.body, m.Put):
             raise AlignmentFailed("an answer that is no data; is it an Elea broker?")
         put = body.body
@@ -170,13 +174,13 @@ def _times(scope: Scope) -> str:
     return f"floor={scope.floor:x};forget={scope.forget:x}"
 
 
-def _buckets(forms: Any) -> dict[int, Bucket]:
+def buckets_of(forms: Any) -> dict[int, Bucket]:
     return {int(bucket): Bucket(int(made), int(samples)) for bucket, made, samples in forms}
 
 
-def _error(payload: bytes) -> EleaError:
+def error_in(payload: bytes) -> EleaError:
     try:
-        form = json.loads(payload)
+        form = read_json(payload)
         return AlignmentFailed(f"{form['error']}: {form['text']}")
     except (ValueError, TypeError, KeyError):
         return AlignmentFailed(payload[:500].decode("utf-8", "replace"))

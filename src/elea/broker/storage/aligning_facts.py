@@ -27,6 +27,8 @@ class Alignment:
         self.brought = 0
         self.unreadable = 0
         """Samples that the other log has listed and could not give; asked for again in the next round."""
+        self.ahead = 0
+        """Samples that wait for their time, as of the last round: the other broker took them from a clock ahead."""
         self.last_ns: int | None = None
         """When the last round came to its end, since 1970."""
         self.problem: str | None = None
@@ -38,6 +40,12 @@ class Alignment:
         self.differences += aligned.differences
         self.unreadable += aligned.missing - aligned.brought
         self.last_ns = now_ns
+        if aligned.ahead > self.ahead:
+            _log.warning(
+                "samples of the future not aligned: storage=%s with=%s ahead=%d; they are brought when their time has "
+                "come; check the clocks", self._storage, self.locator, aligned.ahead,
+            )  # fmt: skip
+        self.ahead = aligned.ahead
         if self.problem is not None or (aligned.brought and self.rounds == 1):
             _log.info("alignment works: storage=%s with=%s node=%s", self._storage, self.locator, self.node)
         self.problem = None
@@ -64,6 +72,7 @@ class Alignment:
             "differences": self.differences,
             "aligned": self.brought,
             "unreadable": self.unreadable,
+            "ahead": self.ahead,
             "last_success": None if self.last_ns is None else self.last_ns / 1e9,
             "problem": self.problem,
         }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -10,20 +9,23 @@ import pyarrow.compute as pc
 
 from elea.broker.storage.requests import Source, source_of, subject_of
 from elea.model import keyexpr
-from elea.model.errors import Congested, InvalidKeyExpr, StoreError
-from elea.model.limits import CACHED_KEY_CHARS
+from elea.model.errors import ArrowRefused, Congested, InvalidKeyExpr, StoreError
+from elea.model.limits import CACHED_KEY_CHARS, STORE_BATCH_PARTS, STORE_BATCH_ROWS
 from elea.store import SCHEMA
 from elea.store.columns import records_of
+from elea.store.entrance import Form, read_stream
 from elea.store.reading import Keys
+from elea.store.stamps import counted
 
 if TYPE_CHECKING:
     from elea.broker.node import Node
     from elea.broker.storage.asking import Asking
     from elea.broker.storage.publishing import Publishing
+    from elea.broker.storage.stamping import Stamping
     from elea.broker.storage.storage import Storage
     from elea.broker.storage.turns import Turn
 
-__all__ = ["answer_batch", "check_keys", "columns_of", "decoded", "publish_batch"]
+__all__ = ["STAMP", "answer_batch", "check_keys", "columns_of", "decoded", "is_stamped", "publish_batch"]
 
 KNOWN: Final = 50_000
 """Keys of batches that are known to be keys; then all are forgotten and looked at again."""
@@ -33,7 +35,18 @@ _KNOWN: Final[set[str]] = set()
 BLOCKED_SECONDS: Final = 5.0
 """How long a batch waits for those that came before it; as long as samples sent with BLOCK wait for the disk."""
 
-GIVEN: Final = ("kind", "encoding", "schema", "attachment", "ntp64", "stamp_id")
+STAMP: Final = ("ntp64", "stamp_id")
+
+GIVEN: Final = ("kind", "encoding", "schema", "attachment")
+
+SAMPLES: Final = Form(
+    "the payload, an Arrow stream of samples,",
+    {name: SCHEMA.field(name).type for name in ("key", "payload", *GIVEN, *STAMP)},
+    frozenset({"key", "payload"}),
+    frozenset({"key", "payload", "kind", "encoding", "ntp64", "stamp_id"}),
+    STORE_BATCH_ROWS,
+    STORE_BATCH_PARTS,
+)
 
 
 def answer_batch(node: Node, asking: Asking, storage: Storage, publishing: Publishing, turn: Turn) -> None:
@@ -45,9 +58,10 @@ def answer_batch(node: Node, asking: Asking, storage: Storage, publishing: Publi
     log = storage.log
     with turn:
         value = asking.body.value
-        given = decoded(b"" if value is None else value.payload)
+        given = decoded(b"" if value is None else value.payload, storage)
         check_keys(given.column("key"), subject_of(asking.key), Keys(storage.key_expr))
-        batch = columns_of(node, given, source_of(asking.parameters.get("src") or ""), asking.qos)
+        source = source_of(asking.parameters.get("src") or "")
+        batch, restamped = columns_of(node, given, source, asking.qos, storage.stamping)
         turn.wait(BLOCKED_SECONDS)
         before = asking.parameters.get("after")
         if before is not None and not log.knows(*source_of(before)):
@@ -60,46 +74,54 @@ def answer_batch(node: Node, asking: Asking, storage: Storage, publishing: Publi
         if publishing.is_wanted(subject_of(asking.key), storage):
             publish_batch(batch, receipt.repeated, storage, publishing)
     form = {"log": storage.name, "epoch": log.epoch, "first": receipt.first, "rows": receipt.rows, "in_turn": True}
-    asking.reply_json({**form, "repeated": len(receipt.repeated)})
+    asking.reply_json({**form, "repeated": len(receipt.repeated), "restamped": restamped})
 
 
-def decoded(data: bytes) -> Any:
+def decoded(data: bytes, storage: Storage) -> Any:
     """The batch in an Arrow stream, which has at least keys and payloads.
 
     Raises:
-        StoreError: it is none.
+        ArrowRefused: it is none; counted.
     """
     try:
-        with pa.ipc.open_stream(pa.py_buffer(data)) as stream:
-            batches = list(stream)
+        batches = read_stream(data, SAMPLES)
         if not batches:
             return pa.RecordBatch.from_pylist([], schema=SCHEMA)
-        batch = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
-    except pa.ArrowException as error:
-        raise StoreError(f"the payload is no Arrow stream of samples: {error}") from error
-    names = set(batch.schema.names)
-    if not {"key", "payload"} <= names:
-        raise StoreError(f"a batch has the columns key and payload, not only {', '.join(sorted(names)) or 'none'}")
-    return batch
+        try:
+            return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+        except pa.ArrowException as error:  # more octets in one column than its offsets can count
+            raise ArrowRefused(SAMPLES.what, "its batches are too large to be one") from error
+    except ArrowRefused:
+        storage.refused += 1
+        raise
 
 
-def columns_of(node: Node, given: Any, source: Source, qos: int) -> Any:
-    """The columns of the log from those that were given; the numbers of the samples begin with that of `source`."""
+def columns_of(node: Node, given: Any, source: Source, qos: int, stamping: Stamping) -> tuple[Any, int]:
+    """The columns of the log from those that were given, and how many timestamps are others; the numbers of the samples
+    begin with that of `source`.
+
+    Raises:
+        StoreError: the timestamps are none.
+    """
     rows = given.num_rows
     names = set(given.schema.names)
-    now_ns = node.keeper.wall_ns()
+    now_ns = node.loop.wall_ns()
     id, entity, number = source
     columns: dict[str, Any] = {"key": given.column("key"), "payload": given.column("payload")}
     columns |= {name: given.column(name) for name in GIVEN if name in names}
-    if "ntp64" not in columns or "stamp_id" not in columns:
-        columns["ntp64"] = _counted("Q", pa.uint64(), node.clock.reserve(now_ns, max(rows, 1)), rows)
-        columns["stamp_id"] = _same(node.node_id, pa.binary(), rows)
+    stamps = given if is_stamped(given) else None
+    columns["ntp64"], columns["stamp_id"], restamped = stamping.columns(stamps, rows, now_ns)
     same = {"kind": 0, "encoding": 0, "source_id": id, "source_eid": entity, "once": True, "qos": qos}
     for name, value in same.items():
         columns.setdefault(name, _same(value, SCHEMA.field(name).type, rows))
-    columns["arrival"] = _same(now_ns, pa.int64(), rows).cast(SCHEMA.field("arrival").type)
-    columns["source_sn"] = _counted("Q", pa.uint64(), number, rows)
-    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+    columns["arrival"] = _same(stamping.arrival(now_ns), pa.int64(), rows).cast(SCHEMA.field("arrival").type)
+    columns["source_sn"] = counted("Q", pa.uint64(), number, rows)
+    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns)), restamped
+
+
+def is_stamped(given: Any) -> bool:
+    """Whether the samples of a batch came with timestamps."""
+    return set(STAMP) <= set(given.schema.names)
 
 
 def check_keys(column: Any, subject: str, allowed: Keys) -> None:
@@ -111,11 +133,11 @@ def check_keys(column: Any, subject: str, allowed: Keys) -> None:
     for key in fresh:
         try:
             keyexpr.check(key)
-        except (InvalidKeyExpr, TypeError) as error:
-            raise StoreError(f"{key!r} is no key: {error}") from error
+        except InvalidKeyExpr as error:
+            raise StoreError(f"{key[:80]!r} is no key: {error.problem}") from error
     for key in keys:
         if "*" in key or not is_covered(key) or not is_allowed(key):
-            raise StoreError(f"key {key!r} does not belong to {subject}; nothing of the batch is stored")
+            raise StoreError(f"key {key[:80]!r} does not belong to {subject}; nothing of the batch is stored")
     fresh = [key for key in fresh if len(key) <= CACHED_KEY_CHARS]
     if fresh:
         if len(_KNOWN) + len(fresh) > KNOWN:
@@ -127,17 +149,13 @@ def _same(value: object, type_: Any, rows: int) -> Any:
     return pa.repeat(pa.scalar(value, type_), rows)
 
 
-def _counted(code: str, type_: Any, first: int, rows: int) -> Any:
-    return pa.Array.from_buffers(type_, rows, [None, pa.py_buffer(array(code, range(first, first + rows)))])
-
-
 def publish_batch(batch: Any, repeated: dict[int, int | None], storage: Storage, publishing: Publishing) -> None:
     """Send what is new of a batch to whoever wants it."""
     if not any(publishing.is_wanted(key, storage) for key in pc.unique(batch.column("key")).to_pylist()):
         return
     whole = pa.RecordBatch.from_arrays(
         [
-            _counted("q", pa.int64(), 0, batch.num_rows)
+            counted("q", pa.int64(), 0, batch.num_rows)
             if field.name == "position"
             else batch.column(field.name).cast(field.type)
             if field.name in batch.schema.names

@@ -7,18 +7,19 @@ died in between and comes again knows which of them are in the log already. Subs
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from elea.broker.storage.batching import check_keys, columns_of, decoded, publish_batch
+from elea.broker.storage.batching import STAMP, check_keys, columns_of, decoded, is_stamped, publish_batch
 from elea.broker.storage.requests import source_of, subject_of
 from elea.model.errors import InvalidSelector, StoreError
+from elea.model.jsontext import read_json
 from elea.store.columns import check_batch
 from elea.store.reading import Keys
 from elea.store.staging import Mark, Staging
+from elea.store.stamps import check_stamps
 
 if TYPE_CHECKING:
     from elea.broker.node import Node
@@ -49,7 +50,7 @@ class Committing:
         self.staging = Staging(None if directory is None else Path(directory) / DIRECTORY)
         for writer, number, form in self.staging.decided:
             try:
-                mark = self._finish(writer, number, form)
+                mark, _ = self._finish(writer, number, form)
             except StoreError as error:  # tried again with the next request of the writer
                 _log.error("batch not finished: writer=%s number=%d problem=%s", writer, number, error)
             else:
@@ -66,12 +67,15 @@ class Committing:
         data = b"" if value is None else value.payload
         done = self._settled(writer, number)
         if done is None:
-            batch = decoded(data)
+            batch = decoded(data, self._storage)
             check_keys(batch.column("key"), subject_of(asking.key), Keys(self._storage.key_expr))
             # What is decided on must be possible, so everything a log may refuse is looked at now.
-            check_batch(columns_of(self._node, batch, (b"\1", 0, 0), asking.qos))
+            if is_stamped(batch):
+                check_stamps(batch)  # how far ahead they are is looked at when it is committed
+                batch = batch.select([name for name in batch.schema.names if name not in STAMP])
+            check_batch(columns_of(self._node, batch, (b"\1", 0, 0), asking.qos, self._storage.stamping)[0])
             piece = asking.parameters.get("piece") or ""
-            self.staging.stage(writer, number, piece, data, self._node.keeper.wall_ns() / 1e9)
+            self.staging.stage(writer, number, piece, data, self._node.loop.wall_ns() / 1e9)
         asking.reply_json({"log": self._storage.name, "epoch": self._storage.log.epoch, "committed": done is not None})
 
     def answer_commit(self, asking: Asking) -> None:
@@ -83,13 +87,14 @@ class Committing:
         """
         writer, number = _writer(asking)
         done = self._settled(writer, number)
-        repeated = done is not None
+        repeated, restamped = done is not None, 0
         if "drop" in asking.parameters:
             with self._turn:
                 self.staging.drop(writer, number)
         elif "ask" not in asking.parameters and done is None:
-            done, repeated = self._commit(writer, number, {"pieces": _pieces(asking), "qos": asking.qos})
-        facts: dict[str, Any] = {"log": self._storage.name, "epoch": self._storage.log.epoch}
+            form = {"pieces": _pieces(asking), "qos": asking.qos}
+            done, repeated, restamped = self._commit(writer, number, form)
+        facts: dict[str, Any] = {"log": self._storage.name, "epoch": self._storage.log.epoch, "restamped": restamped}
         if done is not None:
             facts |= {"first": done.first, "rows": done.rows}
         asking.reply_json({**facts, "committed": done is not None, "repeated": repeated})
@@ -103,30 +108,34 @@ class Committing:
                         self._finish(known, older, form)
         return self.staging.committed(writer, number)
 
-    def _commit(self, writer: str, number: int, form: dict[str, Any]) -> tuple[Mark, bool]:
+    def _commit(self, writer: str, number: int, form: dict[str, Any]) -> tuple[Mark, bool, int]:
         with self._turn:
             done = self.staging.committed(writer, number)
             if done is not None:  # by another request, in the meantime
-                return done, True
+                return done, True, 0
             self.staging.decide(writer, number, form)
-            return self._finish(writer, number, form), False
+            mark, restamped = self._finish(writer, number, form)
+            return mark, False, restamped
 
-    def _finish(self, writer: str, number: int, form: dict[str, Any]) -> Mark:
-        """Store what was decided on, as far as it is not stored yet."""
+    def _finish(self, writer: str, number: int, form: dict[str, Any]) -> tuple[Mark, int]:
+        """Store what was decided on, as far as it is not stored yet; and how many timestamps were replaced."""
         storage = self._storage
         id, entity, _ = source_of(f"{writer}.0")
         first: int | None = None
-        rows = 0
+        rows = restamped = 0
         storage.wait_settled()  # single puts that came before have the lower positions
         for piece in form["pieces"]:
-            given = decoded(self.staging.load(writer, number, piece))
-            batch = columns_of(self._node, given, (id, entity, (number << 32) + rows), form["qos"])
+            given = decoded(self.staging.load(writer, number, piece), storage)
+            batch, others = columns_of(
+                self._node, given, (id, entity, (number << 32) + rows), form["qos"], storage.stamping
+            )
+            restamped += others
             receipt = storage.append_arrow(batch)
             publish_batch(batch, receipt.repeated, storage, self._publishing)
             if first is None and batch.num_rows:
                 first = receipt.repeated.get(0) if 0 in receipt.repeated else receipt.first
             rows += batch.num_rows
-        return self.staging.finish(writer, number, first, rows)
+        return self.staging.finish(writer, number, first, rows), restamped
 
 
 def _writer(asking: Asking) -> tuple[str, int]:
@@ -141,7 +150,7 @@ def _writer(asking: Asking) -> tuple[str, int]:
 def _pieces(asking: Asking) -> list[str]:
     value = asking.body.value
     try:
-        pieces = json.loads(b"[]" if value is None else value.payload)
+        pieces = read_json(b"[]" if value is None else value.payload)
     except ValueError as error:
         raise StoreError(f"a commit has a JSON list of pieces: {error}") from error
     if not isinstance(pieces, list) or not all(isinstance(piece, str) for piece in pieces):

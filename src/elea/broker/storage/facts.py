@@ -30,6 +30,8 @@ def facts_of(storage: Storage) -> dict[str, object]:
         "kept": storage.kept,
         "acknowledged": storage.acknowledged,
         "not_kept": dict(storage.not_kept),
+        "restamped": storage.restamped,
+        "refused": storage.refused,
         "aligned": storage.aligned,
         "alignment": [one.facts() for one in storage.alignments],
         "updates": {"remembered": len(storage.wild), "forgotten": storage.wild.forgotten},

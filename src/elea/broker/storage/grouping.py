@@ -15,10 +15,8 @@ from elea.broker.storage.asking import error_form
 from elea.model import keyexpr
 from elea.model.errors import EleaError, InvalidKeyExpr, KeptElsewhere
 from elea.model.limits import CACHED_KEY_CHARS
-from elea.model.node_id import NodeId
-from elea.model.timestamp import HlcUpdate, Timestamp
 from elea.store import DEL, PUT, Receipt, Record
-from elea.wire.puts import Given, read_puts
+from elea.wire.puts import read_puts
 
 if TYPE_CHECKING:
     from elea.broker.node import Node
@@ -36,13 +34,15 @@ Chosen = Callable[[str, str | None], "Storage | None"]
 class Group:
     """The samples of one request: the records to store for them, and who was refused at once."""
 
-    __slots__ = ("places", "records", "refused")
+    __slots__ = ("places", "records", "refused", "restamped")
 
     def __init__(self) -> None:
         self.records: list[Record] = []
         self.places: list[int] = []
         """For each sample the index of its record, -1 if it was refused."""
         self.refused: dict[int, EleaError] = {}
+        self.restamped: list[int] = []
+        """Samples that have another timestamp than they came with."""
 
     def form(self, receipt: Receipt) -> str:
         """What became of each sample, as JSON without the braces."""
@@ -50,8 +50,10 @@ class Group:
         positions = [None if place < 0 else found[place] for place in self.places]
         repeated = [at for at, place in enumerate(self.places) if place in receipt.repeated] if receipt.repeated else []
         refused = {str(at): error_form(error) for at, error in self.refused.items()}
-        text = json.dumps({"positions": positions, "repeated": repeated, "refused": refused}, separators=(",", ":"))
-        return text[1:-1]
+        form: dict[str, object] = {"positions": positions, "repeated": repeated, "refused": refused}
+        if self.restamped:
+            form["restamped"] = self.restamped
+        return json.dumps(form, separators=(",", ":"))[1:-1]
 
 
 class Grouping:
@@ -75,8 +77,10 @@ class Grouping:
         group = Group()
         records, places, keys, qos = group.records, group.places, self._keys, asking.qos
         lasting = durability == "persistent"
-        now_ns, own = self._node.keeper.wall_ns(), self._node.node_id
-        time = self._node.clock.reserve(now_ns, len(given))
+        now_ns, own, stamping = self._node.loop.wall_ns(), self._node.node_id, self._storage.stamping
+        clock = self._node.clock
+        time = clock.reserve(now_ns, len(given))
+        arrival_ns = stamping.arrival(now_ns)
         for sample in given:
             key, payload, encoding, schema, attachment, ntp64, stamp_id, source_id, entity, number = sample
             name = keys.get((key, lasting))
@@ -87,7 +91,12 @@ class Grouping:
                     group.refused[len(places)] = error
                     places.append(-1)
                     continue
-            if stamp_id is None or not self._accepts(sample, now_ns):
+            if stamp_id is not None and stamp_id.strip(b"\0") and clock.accepts(ntp64, now_ns):
+                if ntp64 >= time:  # what comes behind it is newer
+                    time = clock.reserve(now_ns, len(given) - len(places))
+            else:
+                if stamp_id is not None:
+                    group.restamped.append(len(places))
                 ntp64, stamp_id = time, own
                 time += 1
             places.append(len(records))
@@ -97,7 +106,7 @@ class Grouping:
                     b"" if payload is None else payload,
                     ntp64,
                     stamp_id,
-                    now_ns,
+                    arrival_ns,
                     DEL if payload is None else PUT,
                     encoding,
                     schema,
@@ -109,12 +118,9 @@ class Grouping:
                     qos,
                 )
             )
+        if group.restamped:
+            stamping.count(len(group.restamped))
         return group
-
-    def _accepts(self, sample: Given, now_ns: int) -> bool:
-        """Whether the time of a sample can be believed."""
-        stamp = Timestamp(sample[5], NodeId(sample[6] or b""))
-        return self._node.clock.update(stamp, now_ns) is HlcUpdate.ACCEPTED
 
     def _name(self, key: bytes, durability: str | None) -> str:
         """The key as text, if it is one and belongs to the storage."""

@@ -17,7 +17,9 @@ _COUNTERS: Final = {
     "kept_samples": "Samples stored since the start.",
     "acknowledged_samples": "Samples acknowledged since the start.",
     "commits": "Groups of samples committed since the start.",
+    "refused_batches": "Batches of samples refused because their Arrow stream is not what it has to be.",
     "syncs": "Syncs of samples to the disk since the start.",
+    "restamped_samples": "Samples whose timestamp was too far ahead and was replaced.",
     "forgotten_updates": "Updates of many keys that gave way to newer ones.",
 }
 _GAUGES: Final = {
@@ -36,7 +38,9 @@ def _counts(storage: Storage) -> dict[str, int]:
         "kept_samples": storage.kept,
         "acknowledged_samples": storage.acknowledged,
         "commits": storage.groups,
+        "refused_batches": storage.refused,
         "syncs": log.syncs,
+        "restamped_samples": storage.restamped,
         "forgotten_updates": storage.wild.forgotten,
         "first_position": log.first,
         "end_position": log.end,

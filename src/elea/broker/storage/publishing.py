@@ -10,9 +10,9 @@ from elea.broker.routes import Arrived, Keeping, Route
 from elea.broker.storage.records import pushed_of
 
 if TYPE_CHECKING:
-    from elea.broker.delivery import Mailbox
     from elea.broker.node import Node
     from elea.broker.storage.storage import Storage
+    from elea.io.dispatch import Mailbox
     from elea.store import Record
 
 __all__ = ["Publishing"]
@@ -44,12 +44,12 @@ class Publishing:
                 self._bundle.add(route, run, True, record.arrival_ns)
             for box in route.boxes:
                 if box not in self._own:
-                    node.round.add(box, Arrived(route.expr, run, True), len(record.payload))
+                    node.dispatch.add(box, Arrived(route.expr, run, True), len(record.payload))
             for other in route.keepers:
                 if other is not keeper:
                     other.keep([(record.key, run)], record.arrival_ns)
         self._bundle.flush()
-        if node.round:
+        if node.dispatch:
             node.deliver_soon()
 
     def is_wanted(self, key: str, keeper: Keeping) -> bool:

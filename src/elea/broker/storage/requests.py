@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
@@ -10,9 +9,10 @@ from typing import TYPE_CHECKING, Final
 from elea.broker.storage.answering import order_of
 from elea.model import keyexpr
 from elea.model.errors import InvalidSelector, StoreError
+from elea.model.jsontext import read_json
 from elea.model.node_id import NodeId
 from elea.model.timerange import TimeRange
-from elea.model.timestamp import HlcUpdate, Timestamp
+from elea.model.timestamp import Timestamp
 from elea.store import DEL, PUT, Range, Record
 from elea.store.measuring import measured
 from elea.wire.zenoh1 import messages as m
@@ -20,6 +20,7 @@ from elea.wire.zenoh1 import messages as m
 if TYPE_CHECKING:
     from elea.broker.node import Node
     from elea.broker.storage.asking import Asking
+    from elea.broker.storage.stamping import Stamping
     from elea.broker.storage.storage import Storage
     from elea.model.selector import Parameters
 
@@ -55,21 +56,21 @@ def _node_id(text: str) -> bytes:
     return NodeId.parse(text.lower()).data
 
 
-def put_record(node: Node, asking: Asking) -> Record:
-    """The sample that a put request asks to store; stamped if it has no time."""
-    now_ns = node.keeper.wall_ns()
+def put_record(node: Node, asking: Asking, stamping: Stamping) -> tuple[Record, bool]:
+    """The sample that a put request asks to store, and whether its timestamp was replaced; stamped if it has none."""
+    now_ns = node.loop.wall_ns()
     fields = asking.fields()
     kind = fields.get("kind", "put")
     if kind not in ("put", "del"):
         raise InvalidSelector(str(asking.parameters), f"kind is {kind!r}, neither put nor del")
     value = asking.body.value
-    ntp64, stamp_id = _stamp(node, fields.get("time"), now_ns)
-    return Record(
+    ntp64, stamp_id, is_other = stamping.one(_stamp(fields.get("time")), now_ns)
+    record = Record(
         subject_of(asking.key),
         b"" if value is None or kind == "del" else value.payload,
         ntp64,
         stamp_id,
-        now_ns,
+        stamping.arrival(now_ns),
         DEL if kind == "del" else PUT,
         0 if value is None else value.encoding.id,
         None if value is None else value.encoding.schema,
@@ -78,18 +79,18 @@ def put_record(node: Node, asking: Asking) -> Record:
         True,
         asking.qos,
     )
+    return record, is_other
 
 
-def _stamp(node: Node, text: str | None, now_ns: int) -> tuple[int, bytes]:
-    if text is not None:
-        time, _, id = text.partition(".")
-        try:
-            stamp = Timestamp(int(time, 16), NodeId.parse(id.lower()))
-        except ValueError as error:
-            raise InvalidSelector(f"time={text}", "time is <ntp64 in hex>.<node id>") from error
-        if node.clock.update(stamp, now_ns) is HlcUpdate.ACCEPTED:
-            return stamp.ntp64, stamp.id.data
-    return node.clock.reserve(now_ns, 1), node.node_id
+def _stamp(text: str | None) -> tuple[int, bytes] | None:
+    if text is None:
+        return None
+    time, _, id = text.partition(".")
+    try:
+        stamp = Timestamp(int(time, 16), NodeId.parse(id.lower()))
+    except ValueError as error:
+        raise InvalidSelector(f"time={text}", "time is <ntp64 in hex>.<node id>") from error
+    return stamp.ntp64, stamp.id.data
 
 
 # -- reading ----------------------------------------------------------------------------------------------------------
@@ -165,7 +166,7 @@ def _keys(asking: Asking) -> tuple[str, ...] | None:
     if asking.body.value is None:
         return None
     try:
-        found = json.loads(asking.body.value.payload)["keys"]
+        found = read_json(asking.body.value.payload)["keys"]
         if not isinstance(found, list):
             raise TypeError("keys is no list")
         return tuple(str(keyexpr.KeyExpr(one)) for one in found)

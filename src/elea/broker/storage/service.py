@@ -10,7 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from elea.broker.delivery import Mailbox
 from elea.broker.storage.acknowledging import Acknowledging
 from elea.broker.storage.aligning import Aligning
 from elea.broker.storage.aligning_answers import answer_align
@@ -27,8 +26,9 @@ from elea.broker.storage.settings import DEFAULT_LOG
 from elea.broker.storage.storage import BLOCKED_SECONDS, Storage
 from elea.broker.storage.turns import Turns
 from elea.broker.storage.upkeep import Upkeep
+from elea.io.dispatch import Mailbox
 from elea.model import keyexpr
-from elea.model.errors import EleaError, InvalidSelector, StoreError
+from elea.model.errors import EleaError, InvalidSelector, StoreClosing, StoreError
 from elea.model.limits import CACHED_KEY_CHARS
 from elea.model.node_id import NodeId
 from elea.model.selector import Parameters
@@ -83,7 +83,7 @@ class Storages:
         self._known: dict[tuple[str, bool], Storage | None] = {}
         self._open(settings)
         self._workers = ThreadPoolExecutor(ANSWERING, thread_name_prefix="elea-answer")
-        self._upkeep = Upkeep(self.all, node.keeper.wall_ns)
+        self._upkeep = Upkeep(self.all, node.loop.wall_ns)
         for storage in self.all:
             self._acknowledging[storage] = Acknowledging(node, storage, Publishing(node, self._own))
             self._grouping[storage] = Grouping(node, storage, self._chosen)
@@ -164,7 +164,7 @@ class Storages:
 
     def _get(self, storage: Storage, asked: Asked) -> None:
         asking = Asking(self._node, asked, self._is_closed)
-        work = partial(answer, asking, storage, self._node.keeper.wall_ns())
+        work = partial(answer, asking, storage, self._node.loop.wall_ns())
         if is_quick(asking, storage):
             self._answer(asking, work)
         else:
@@ -195,7 +195,7 @@ class Storages:
         elif verb == "commit":
             self._later(asking, partial(self._committing[storage].answer_commit, asking))
         elif verb == "read":
-            self._later(asking, partial(answer_read, asking, storage, self._node.keeper.wall_ns()))
+            self._later(asking, partial(answer_read, asking, storage, self._node.loop.wall_ns()))
         else:
             self._later(asking, partial(answer_cursor, asking, storage))
 
@@ -207,7 +207,7 @@ class Storages:
             asked.done()
             return
         asking = Asking(self._node, asked, self._is_closed)
-        self._later(asking, partial(answer_align, asking, storage, self._id, self._node.keeper.wall_ns()))
+        self._later(asking, partial(answer_align, asking, storage, self._id, self._node.loop.wall_ns()))
 
     def align(self, links: LinkSettings) -> None:
         """Begin to bring what the brokers have that the settings name; `links` say how they are reached."""
@@ -220,11 +220,11 @@ class Storages:
     def _put(self, asking: Asking, storage: Storage) -> None:
         """In the thread that brings the queries, so that puts of one client are stored in their order."""
         try:
-            record = put_record(self._node, asking)
+            record, is_other = put_record(self._node, asking, storage.stamping)
             records = storage.resolved(record)
             if not records:
                 raise StoreError(f"no stored key belongs to {record.key}; a put needs a key without wildcards")
-            self._acknowledging[storage].submit(asking, records, BLOCKED_SECONDS)
+            self._acknowledging[storage].submit(asking, records, BLOCKED_SECONDS, restamped=is_other)
         except EleaError as error:
             asking.fail(error)
 
@@ -262,22 +262,25 @@ class Storages:
 
         try:
             self._workers.submit(answer_and_count)
-        except RuntimeError:  # being closed
-            asking.done()
+        except RuntimeError:  # being closed; no answer at all would say that there is nothing
+            asking.fail(StoreClosing())
 
     def _answer(self, asking: Asking, work: Callable[[], None]) -> None:
         try:
             work()
         except Gone as error:
             _log.debug("answer given up: key=%s problem=%s", asking.key, error)
+            if self._closed:
+                asking.fail(StoreClosing())
         except InvalidSelector as error:
             asking.fail(error)
         except EleaError as error:
             _log.warning("query failed: key=%s problem=%s", asking.key, error)
             asking.fail(error)
         except Exception as error:  # noqa: BLE001 - whoever asked must not wait for ever
-            asking.fail(StoreError(f"internal error: {error!r}"))
+            # What it says may quote anything that is in memory: it is told here, and not to whoever asked.
             _log.exception("query failed: key=%s", asking.key)
+            asking.fail(StoreError(f"the broker has failed, an internal {type(error).__name__}; see its log"))
         finally:
             asking.done()
 

@@ -1,9 +1,9 @@
 """One storage: its log, the thread that commits to it, and the samples that arrive on their own.
 
-Samples come from the threads that read links, as fast as they like; the disk takes them as fast as it can. Between the
-two is the committer's bounded queue. When it is full, samples that were sent with BLOCK wait a bounded time, which
-holds up their link and so their publisher; the others, and those that waited in vain, are counted as not kept, by
-reason, and logged. Nothing else of the node waits for the disk.
+Samples come from the links as fast as they like; the disk takes them as fast as it can. Between the two is the
+committer's bounded queue. When it is full, links that bring samples with BLOCK are not read for a bounded time, which
+holds up their publishers; other samples, and those after that time, are counted as not kept, by reason, and logged.
+Nothing else of the node waits for the disk.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ import pyarrow.compute as pc
 
 from elea.broker.relay import STAMPED, Stamper, stamped
 from elea.broker.storage.records import records_of_run
-from elea.broker.storage.wild import Wild
+from elea.broker.storage.stamping import Stamping
+from elea.broker.storage.wild import Wild, stamp_of
+from elea.io.gate import Gate
 from elea.io.timers import monotonic
 from elea.model import keyexpr
 from elea.model.errors import Congested, StoreError
@@ -70,21 +72,31 @@ class Storage:
         self.digest = Digest(self.log)
         self.alignments: list[Alignment] = []
         """What is known of the logs it is aligned with."""
+        self.refused = 0
+        """Batches and pieces that were no Arrow streams of samples."""
         self.not_kept: Counter[str] = Counter()
         self.on_group: Callable[[], None] = lambda: None
         """Told when outcomes of a group have been handed out."""
         self._node = node
         self._stamper = Stamper(node.clock)
         self.wild = Wild(self.log)
+        self.stamping = Stamping(node, self.name)
+        self.stamping.begin(max(self.log.newest, self.wild.newest_time), node.loop.wall_ns())
         self._submitted = 0
         self._settled = 0
         self._turn = threading.Condition()
         self._committer: Committer[Waiting | int] = Committer(cast(Log, _Guarded(self.log)), self._deliver)
+        self._gate = _Disk(self._committer)
         self._thread = threading.Thread(target=self._committer.run, name=f"elea-commit-{self.name}", daemon=True)
         self._thread.start()
         with contextlib.suppress(Congested):
             if self.log.state is State.OPEN:
                 self.go_on_with_updates()
+
+    @property
+    def restamped(self) -> int:
+        """Samples that came to it with a timestamp too far ahead, and were given another."""
+        return self.stamping.restamped + self._stamper.replaced
 
     @property
     def groups(self) -> int:
@@ -110,23 +122,24 @@ class Storage:
         """Take runs of samples in the order they came (`Keeping`)."""
         records: list[Record] = []
         blocking = False
+        now_ns, arrival_ns = arrival_ns, self.stamping.arrival(arrival_ns)
         for key, run in pieces:
             blocking = blocking or bool(run[0][3] & BLOCK)
             if not all(meta is not None and meta[0] & STAMPED for _, _, _, _, meta, _ in run):
-                run = stamped(run, self._stamper, arrival_ns)
+                run = stamped(run, self._stamper, now_ns)
             found = records_of_run(key, run, arrival_ns)
             if "*" not in key:
                 records += found
                 continue
-            self._keep(records, blocking)
+            self._keep_checked(records, blocking, now_ns)
             records = []
-            for record in found:
+            for record in self.stamping.checked(found, now_ns):
                 self._keep_wild(record, blocking)
-        self._keep(records, blocking)
+        self._keep_checked(records, blocking, now_ns)
 
     def arrived(self, arrived: Arrived) -> None:
         """The same for samples of this process, which come through a mailbox."""
-        self.keep([(str(arrived.key), arrived.run)], self._node.keeper.wall_ns())
+        self.keep([(str(arrived.key), arrived.run)], self._node.loop.wall_ns())
 
     def resolved(self, record: Record) -> list[Record]:
         """What to store for a record: one on an expression is one for each of its keys that has a value.
@@ -147,7 +160,7 @@ class Storage:
         return [update._replace(key=key) for key in self.log.live_keys(update.key)]
 
     def _older(self, update: Record) -> list[Record]:
-        return [update._replace(key=key) for key in self.log.older_keys(update.key, (update.ntp64, update.stamp_id))]
+        return [update._replace(key=key) for key in self.log.older_keys(update.key, stamp_of(update))]
 
     def go_on_with_updates(self) -> None:
         """Apply updates that were interrupted: by a crash, or by a disk that was full.
@@ -188,23 +201,34 @@ class Storage:
         for key in keys:
             stored = self.log.latest(key, deleted=True)
             if stored is not None:
-                update = self.wild.newest(key, (stored.record.ntp64, stored.record.stamp_id))
+                update = self.wild.newest(key, stamp_of(stored.record))
                 found += [] if update is None else [update]
         if found:
             self.submit(found, len(found), wait=BLOCKED_SECONDS)
 
     def _keep_wild(self, record: Record, blocking: bool) -> None:
+        self._node.loop.step_aside()  # the keys of earlier samples are waited for
         try:
             self._keep(self.resolved(record), blocking, is_update=True)
         except StoreError as error:
             self._lost(1, _reason(error), error)
 
+    def _keep_checked(self, records: list[Record], blocking: bool, now_ns: int) -> None:
+        if records:
+            self._keep(self.stamping.checked(records, now_ns), blocking)
+
     def _keep(self, records: list[Record], blocking: bool, *, is_update: bool = False) -> None:
         if not records:
             return
+        waits = blocking and not self._node.loop.is_led_here()
         try:
-            self.submit(records, len(records), wait=BLOCKED_SECONDS if blocking else 0.0, is_update=is_update)
-        except (Congested, StoreError) as error:
+            self.submit(records, len(records), wait=BLOCKED_SECONDS if waits else 0.0, is_update=is_update)
+        except Congested as error:
+            if not blocking or waits or not self._gate.is_worth_waiting() or not self._node.loop.hold(self._gate):
+                self._lost(len(records), _reason(error), error)
+                return
+            self.submit(records, len(records), wait=0.0, is_update=is_update, beyond=True)
+        except StoreError as error:
             self._lost(len(records), _reason(error), error)
 
     def _lost(self, count: int, reason: str, error: Exception) -> None:
@@ -215,11 +239,20 @@ class Storage:
 
     # -- committing ---------------------------------------------------------------------------------------------------
 
-    def submit(self, records: list[Record], token: Waiting | int, *, wait: float, is_update: bool = False) -> None:
+    def submit(
+        self,
+        records: list[Record],
+        token: Waiting | int,
+        *,
+        wait: float,
+        is_update: bool = False,
+        beyond: bool = False,
+    ) -> None:
         """Queue records for the disk; `token` is told what became of them, a number only counts.
 
         Args:
             is_update: whether they are those of an update of many keys, which no other one follows.
+            beyond: whether they are taken although there is no room: who brings them waits afterwards.
 
         Raises:
             Congested: too much was waiting for the disk all the time.
@@ -229,7 +262,8 @@ class Storage:
         with self._turn:
             while True:
                 try:
-                    self._committer.submit(records if is_update else self._updated(records, token), token)
+                    found = records if is_update else self._updated(records, token)
+                    self._committer.submit(found, token, beyond=beyond)
                     self._submitted += 1
                     return
                 except Congested:
@@ -290,6 +324,26 @@ class Storage:
         self.log.close()
 
 
+class _Disk(Gate):
+    """Closed while too much waits for the disk; after `BLOCKED_SECONDS` nobody waits until it has caught up."""
+
+    def __init__(self, committer: Committer[Waiting | int]) -> None:
+        self._committer = committer
+        self._closed_at = 0.0
+
+    def is_worth_waiting(self) -> bool:
+        """Whether who has something that must not be lost is to wait."""
+        if not self._closed_at:
+            self._closed_at = monotonic()
+        return monotonic() - self._closed_at <= BLOCKED_SECONDS
+
+    def is_open(self) -> bool:
+        if self._committer.has_room():
+            self._closed_at = 0.0
+            return True
+        return monotonic() - self._closed_at > BLOCKED_SECONDS
+
+
 class _Guarded:
     """A log whose every failure is one that the committer knows: its thread must not die of a fault in it."""
 
@@ -303,7 +357,7 @@ class _Guarded:
             raise
         except Exception as error:
             _log.exception("commit failed")
-            raise StoreError(f"internal error: {error!r}") from error
+            raise StoreError(f"the broker has failed, an internal {type(error).__name__}; see its log") from error
 
 
 def _open(settings: StorageSettings) -> Log:

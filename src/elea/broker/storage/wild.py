@@ -16,10 +16,10 @@ from contextlib import AbstractContextManager
 from typing import Any, Final, NamedTuple
 
 from elea.model.pattern import Pattern
-from elea.model.timestamp import ntp64_from_ns
+from elea.model.timestamp import believed_time, ntp64_from_ns
 from elea.store import Log, Record
 
-__all__ = ["Wild"]
+__all__ = ["Wild", "stamp_of"]
 
 _log: Final = logging.getLogger("elea.broker")
 
@@ -33,6 +33,11 @@ LIFESPAN_NS: Final = 24 * 3600 * 1_000_000_000
 NOTE: Final = "update:"
 
 
+def stamp_of(record: Record) -> tuple[int, bytes]:
+    """Since when a sample counts, as the log sees it."""
+    return believed_time(record.ntp64, record.arrival_ns), record.stamp_id
+
+
 class Update(NamedTuple):
     """A remembered update, with the expression it is for as its key."""
 
@@ -41,7 +46,7 @@ class Update(NamedTuple):
 
     @property
     def stamp(self) -> tuple[int, bytes]:
-        return self.record.ntp64, self.record.stamp_id
+        return stamp_of(self.record)
 
 
 class Wild:
@@ -78,7 +83,7 @@ class Wild:
         """
         with self._changing:
             known = self._updates.get(record.key)
-            if known is not None and known.stamp >= (record.ntp64, record.stamp_id):
+            if known is not None and known.stamp >= stamp_of(record):
                 return False
             self._storage_log.put_note(f"{NOTE}{record.key}", _text(record, is_pending=True))
             with turn:
@@ -86,6 +91,11 @@ class Wild:
                 self.pending[record.key] = record
                 self._look()
             return True
+
+    @property
+    def newest_time(self) -> int:
+        """The time of the newest, 0 without any."""
+        return max(self._newest[0], 0)
 
     def late(self, records: Iterable[Record]) -> list[Record]:
         """What newer updates make of the keys of records that come now."""

@@ -234,13 +234,14 @@ class Sender:
         left = len(before) + len(payload) - at
         mark = EXT_FIRST if self._marked and not at else 0
         out: list[list[Octets]] = []
+        begun = 0  # of what comes before; to cut off what is done would copy the rest, for each fragment once more
         while left:
             head = self._head(conduit, FRAGMENT | MORE, mark)
             size = self._capacity - len(head)
             if left <= size:
                 size = left
                 head = self._head(conduit, FRAGMENT, mark)
-            start = before[:size]  # empty, from the second fragment on, unless details are very long
+            start = before[begun : begun + size]  # empty, from the second fragment on, unless details are very long
             end = at + size - len(start)
             if self._prefix and not self._compression:
                 head = (len(head) + size).to_bytes(self._prefix, "little") + head + start
@@ -250,7 +251,7 @@ class Sender:
                 assert batch is not None
                 out.append(batch)
             self._advance(conduit)
-            before = before[size:]
+            begun += len(start)
             at = end
             left -= size
             mark = 0

@@ -15,13 +15,13 @@ them.
 | `arrow` | an Arrow IPC stream with one row | corrupt |
 
 A format is one module with two functions, `decoder(schema)` and `encoder(schema)`, and a line in `registry.MODULES`;
-third parties call `register`. Nothing here starts or needs a JVM.
+third parties call `register` in a module that the option `payloadModule` names. Nothing here starts or needs a JVM.
 """
 
 from __future__ import annotations
 
 from elea.spark.payload.counting import CORRUPT, VALUE, observed
-from elea.spark.payload.registry import Decoder, Encoder, decoder, encoder, formats, register
+from elea.spark.payload.registry import Decoder, Encoder, decoder, encoder, formats, load, register
 from elea.spark.payload.types import struct_of, value_type
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "decoder",
     "encoder",
     "formats",
+    "load",
     "observed",
     "register",
     "struct_of",

@@ -15,16 +15,16 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from elea.model.errors import ArrowRefused
 from elea.spark.payload.permissive import permissive
 from elea.spark.payload.registry import Decoder, Encoder
+from elea.store.arrowframes import END
+from elea.store.entrance import read_row, read_rows, schema_size
 
 __all__ = ["decoder", "encoder"]
 
-CONTINUATION: Final = b"\xff\xff\xff\xff"
-END: Final = CONTINUATION + bytes(4)
-
-BAD: Final = (pa.ArrowException, OSError, EOFError, ValueError, MemoryError)
-"""What Arrow raises about octets that are no stream, in one place or another."""
+BAD: Final = (ArrowRefused, pa.ArrowException, ValueError, MemoryError)
+"""Octets that are no stream of one row, and values that do not fit."""
 
 
 def decoder(schema: pa.StructType) -> Decoder:
@@ -58,9 +58,9 @@ def encoder(schema: pa.StructType) -> Encoder:
 def _together(payloads: pa.Array, schema: pa.StructType) -> pa.Array | None:
     """All at once, if they begin with the same schema and each has one batch of one row."""
     first = payloads[0].as_py()
-    size = 8 + int.from_bytes(first[4:8], "little")
+    size = schema_size(first)
     head = first[:size]
-    if first[:4] != CONTINUATION or len(head) < size or pc.all(pc.starts_with(payloads, head)).as_py() is not True:
+    if not size or pc.all(pc.starts_with(payloads, head)).as_py() is not True:
         return None
     stops = pc.subtract(pc.binary_length(payloads), len(END))
     if pc.all(pc.ends_with(payloads, END)).as_py() is not True or pc.any(pc.less(stops, size)).as_py():
@@ -68,42 +68,25 @@ def _together(payloads: pa.Array, schema: pa.StructType) -> pa.Array | None:
     bodies = [
         payload.as_buffer().slice(size, stop - size) for payload, stop in zip(payloads, stops.to_pylist(), strict=True)
     ]
-    if not all(map(_is_one_message, bodies)):
-        return None  # Dictionaries, or batches that would make up for a payload without one.
-    stream = b"".join([head, *bodies, END])
     try:
-        table = pa.ipc.open_stream(stream).read_all()
-        if table.num_rows != len(payloads) or any(chunk.num_rows != 1 for chunk in table.to_batches()):
-            return None
-        return _as_structs(table, schema)
+        return _as_structs(read_rows(head, bodies), schema)
     except BAD:
         return None
 
 
-def _is_one_message(body: pa.Buffer) -> bool:
-    """Whether octets are one batch: its length, its metadata, its body, nothing behind."""
-    try:
-        message = pa.ipc.read_message(body)
-    except BAD:
-        return False
-    return bool(message.type == "record batch" and 8 + message.metadata.size + message.body.size == body.size)
-
-
 def _one_by_one(payloads: pa.Array, schema: pa.StructType) -> pa.Array:
     nothing = pa.nulls(1, schema)
-    return pa.concat_arrays([_one(payload.as_buffer(), schema) or nothing for payload in payloads])
+    return pa.concat_arrays([_one(payload.as_py(), schema) or nothing for payload in payloads])
 
 
-def _one(payload: pa.Buffer, schema: pa.StructType) -> pa.Array | None:
+def _one(payload: bytes, schema: pa.StructType) -> pa.Array | None:
     try:
-        table = pa.ipc.open_stream(payload).read_all()
-        return _as_structs(table, schema) if table.num_rows == 1 else None
+        return _as_structs(read_row(payload), schema)
     except BAD:
         return None
 
 
 def _as_structs(table: pa.Table, schema: pa.StructType) -> pa.Array:
-    table.validate(full=True)
     columns = [_column(table, field) for field in schema]
     return pa.StructArray.from_arrays(columns, fields=list(schema))
 

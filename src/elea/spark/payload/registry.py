@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from elea.model.errors import ConfigError
 from elea.spark.payload.types import struct_of
 
-__all__ = ["Decoder", "Encoder", "decoder", "encoder", "formats", "register"]
+__all__ = ["Decoder", "Encoder", "decoder", "encoder", "formats", "load", "register"]
 
 Decoder = Callable[[Any], tuple[Any, Any]]
 """A column of binary payloads to (column of structs, column of the corrupt payloads); both as long as the first."""
@@ -42,7 +42,7 @@ def register(
     *,
     replace: bool = False,
 ) -> None:
-    """Add a format of one's own, e.g. when a package is imported on the executors.
+    """Add a format of one's own, when a module is imported that the option `payloadModule` names.
 
     Args:
         name: what `payloadFormat` calls it.
@@ -60,6 +60,23 @@ def register(
 def formats() -> tuple[str, ...]:
     """The names `payloadFormat` may have."""
     return tuple(sorted({RAW, *MODULES, *_registered}))
+
+
+def load(name: str, module: str | None) -> None:
+    """Have a format: import the module that registers it. Every process of Spark has to, for each has its own formats.
+
+    Raises:
+        ConfigError: the module cannot be imported here, or there is no such format all the same.
+    """
+    if module is not None:
+        try:
+            import_module(module)
+        except Exception as error:
+            hint = "install it on every machine of the cluster, or bring it with --py-files"
+            told = f"{module} cannot be imported: {type(error).__name__}: {error}"
+            raise ConfigError("payloadModule", told, hint) from error
+    if name != RAW and name not in formats():
+        _format(name, module)
 
 
 def decoder(name: str, schema: Any) -> Decoder:
@@ -83,19 +100,22 @@ def encoder(name: str, schema: Any) -> Encoder:
     return found(_given(name, schema, read=False))
 
 
-def _format(name: str) -> _Format:
+def _format(name: str, module: str | None = None) -> _Format:
     if name in _registered:
         return _registered[name]
     if name in MODULES:
-        module = import_module(MODULES[name])
-        return _Format(module.decoder, module.encoder)
+        own = import_module(MODULES[name])
+        return _Format(own.decoder, own.encoder)
     if name == RAW:
         raise ConfigError(
             "payloadFormat", "raw payloads have no value column", "leave out payloadSchema, or name a format"
         )
     near = get_close_matches(name, formats(), 1)
     hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(formats())}"
-    raise ConfigError("payloadFormat", f"there is no format {name!r}", hint)
+    if module is None:
+        hint += "; one of your own: name the module that registers it with the option payloadModule"
+    told = f"there is no format {name!r}" + ("" if module is None else f", also not in {module}")
+    raise ConfigError("payloadFormat", told, hint)
 
 
 def _given(name: str, schema: Any, *, read: bool) -> Any:

@@ -20,12 +20,13 @@ from urllib.parse import unquote
 
 from elea.model.errors import ConfigError
 from elea.spark.deltafiles import told
+from elea.spark.pipeline.definitions import definition_of, is_same, keep
 from elea.spark.pipeline.spec import AVAILABLE_NOW, Spec, Table
 from elea.spark.pipeline.splitting import Written
 from elea.spark.pipeline.tables import targets_of
 from elea.spark.pipeline.targets import DeltaTarget, Target
 
-__all__ = ["check", "ready", "rebuilding", "settle"]
+__all__ = ["begin", "check", "ready", "rebuilding", "settle"]
 
 PLACE: Final = ".backfill"
 READY: Final = "ready"
@@ -87,6 +88,21 @@ def check(spec: Spec, *, accept_loss: bool) -> None:
         close_all()
 
 
+def begin(spec: Spec) -> None:
+    """Note what is computed. A backfill that was cut off goes on only if it computes the same."""
+    place = spec.checkpoints / PLACE
+    wanted = {table.name: definition_of(spec, table) for table in spec.tables if spec.is_stream(table.reads)}
+    if not all(is_same(place / name, definition) for name, definition in wanted.items()):
+        _log.warning(
+            "backfill begins again: pipeline=%s reason=its definition has changed since it was cut off", spec.name
+        )
+        shutil.rmtree(place)
+        for table in spec.tables:
+            _remove(targets_of(_beside(table), spec.name))
+    for name, definition in wanted.items():
+        keep(place / name, definition)
+
+
 def ready(spec: Spec) -> None:
     """Note that the backfill is through: from now on `settle` puts it in place."""
     (spec.checkpoints / PLACE / READY).touch()
@@ -101,9 +117,13 @@ def settle(spec: Spec) -> None:
         beside = targets_of(_beside(table), spec.name)
         if (place / table.name).exists():
             _put_in_place(spec, table, beside)
-        for target in beside.values():
-            shutil.rmtree(target.directory, ignore_errors=True)
+        _remove(beside)
     shutil.rmtree(place)
+
+
+def _remove(beside: dict[str, Target]) -> None:
+    for target in beside.values():
+        shutil.rmtree(target.directory, ignore_errors=True)
 
 
 def _put_in_place(spec: Spec, table: Table, beside: dict[str, Target]) -> None:

@@ -83,6 +83,9 @@ class Report:
     spark: str
     master: str
     backfill: bool = False
+    notes: tuple[str, ...] = ()
+    """What was found before the start and did not keep it from running."""
+
     sinks: tuple[SinkReport, ...] = ()
 
     def form(self) -> dict[str, Any]:
@@ -96,6 +99,7 @@ class Report:
         """For a terminal: a head, and a line a sink."""
         what = "backfill of pipeline" if self.backfill else "pipeline"
         found = [f"{what} {self.pipeline}: {self.ended} after {self.seconds:.1f} s"]
+        found += [f"  note: {one}" for one in self.notes]
         width = max([len(one.name) for one in self.sinks], default=0)
         for one in self.sinks:
             parts = [f"in {one.rows_in:,}", f"out {one.rows_out:,}"]
@@ -148,7 +152,9 @@ def html(report: Report) -> str:
         f"{escape(report.file)} · started {escape(report.started)} · {report.seconds:.1f} s · {said} · "
         f"Spark {escape(report.spark)} on {escape(report.master)}"
     )
-    body = [f"<h1>{escape(title)}</h1><p class='sub'>{head}</p>", _table(report.sinks)]
+    body = [f"<h1>{escape(title)}</h1><p class='sub'>{head}</p>"]
+    body += [f"<p class='bad'>{escape(one)}</p>" for one in report.notes]
+    body.append(_table(report.sinks))
     body += [_section(one) for one in report.sinks]
     return (
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>"

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from elea.model.errors import ConfigError, PipelineBusy, PipelineFailed
 from elea.spark.pipeline import backfill as backfilling
+from elea.spark.pipeline import definitions
 from elea.spark.pipeline.query import Query, Static
 from elea.spark.pipeline.report import Report
 from elea.spark.pipeline.spec import AVAILABLE_NOW, Spec
@@ -42,6 +43,7 @@ def run(
     progress: Callable[[Progress], None] | None = None,
     backfill: bool = False,
     accept_loss: bool = False,
+    accept_change: bool = False,
     stop: threading.Event | None = None,
 ) -> Report:
     """Run a pipeline.
@@ -57,10 +59,12 @@ def run(
         backfill: compute all tables anew, from the beginning of the logs, and put the results in their place as new
             versions; publishes are left out. Ends by itself, and the next run goes on from there.
         accept_loss: backfill although a log has lost its beginning.
+        accept_change: go on although the definition of a table is not the one that its rows were computed with.
         stop: ends the run when set; so does control-C.
 
     Raises:
         PipelineBusy: it runs already.
+        PipelineChanged: a table would get rows of two definitions.
         PipelineFailed: a query has ended with an error; all others were stopped. `report` is what was done until then.
         ConfigError: something cannot be done at all.
     """
@@ -76,13 +80,15 @@ def run(
             backfilling.settle(spec)
             if backfill:
                 backfilling.check(spec, accept_loss=accept_loss)
+                backfilling.begin(spec)
                 report = _Run(backfilling.rebuilding(spec), spark, progress, stop or threading.Event(), True).go()
                 if report.ended == "done":
                     backfilling.ready(spec)
                     backfilling.settle(spec)
                 return report
             wanted = _triggered(spec, AVAILABLE_NOW) if once else spec
-            return _Run(wanted, spark, progress, stop or threading.Event(), False).go()
+            notes = definitions.check(spec, accept_change=accept_change)
+            return _Run(wanted, spark, progress, stop or threading.Event(), False, notes).go()
     finally:
         if is_mine:
             spark.stop()
@@ -98,12 +104,14 @@ class _Run:
         progress: Callable[[Progress], None] | None,
         stop: threading.Event,
         is_backfill: bool,
+        notes: tuple[str, ...] = (),
     ) -> None:
         self._spec = spec
         self._spark = spark
         self._progress = progress
         self._stop = stop
         self._is_backfill = is_backfill
+        self._notes = notes
         self._queries: list[Query] = []
         self._statics: list[Static] = []
         self._started = datetime.now(UTC)
@@ -193,6 +201,7 @@ class _Run:
             spark=str(self._spark.version),
             master=str(context.master),
             backfill=self._is_backfill,
+            notes=self._notes,
             sinks=tuple(one.report() for one in self._sinks()),
         )
 

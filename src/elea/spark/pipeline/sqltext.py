@@ -32,6 +32,13 @@ _ENDS_FROM: Final = frozenset(
 _NOT_A_NAME: Final = frozenset("LATERAL VALUES SELECT TABLE ONLY STREAM UNNEST".split())
 _STARTS: Final = frozenset("SELECT WITH FROM VALUES TABLE".split())
 _TIME_WINDOWS: Final = frozenset("WINDOW SESSION_WINDOW".split())
+_AGGREGATES: Final = frozenset(
+    "ANY_VALUE APPROX_COUNT_DISTINCT APPROX_PERCENTILE ARRAY_AGG AVG BIT_AND BIT_OR BIT_XOR BOOL_AND BOOL_OR "
+    "COLLECT_LIST COLLECT_SET CORR COUNT COUNT_IF COVAR_POP COVAR_SAMP EVERY FIRST FIRST_VALUE KURTOSIS LAST "
+    "LAST_VALUE LISTAGG MAX MAX_BY MEAN MEDIAN MIN MIN_BY MODE PERCENTILE PERCENTILE_APPROX SKEWNESS SOME STD "
+    "STDDEV STDDEV_POP STDDEV_SAMP STRING_AGG SUM TRY_AVG TRY_SUM VARIANCE VAR_POP VAR_SAMP".split()
+)
+"""Functions that make one row of many, also without GROUP BY."""
 
 
 class Token(NamedTuple):
@@ -69,7 +76,10 @@ class Statement:
     """A time window: `window(…)`, `session_window(…)`."""
 
     group_at: int | None
-    """An aggregation: GROUP BY, SELECT DISTINCT."""
+    """An aggregation: GROUP BY, SELECT DISTINCT, or a function such as `count(*)` over all rows."""
+
+    grouped: frozenset[str]
+    """The words that name what it groups by, in small letters; all there are if it only says ALL, 1 or DISTINCT."""
 
     over_at: int | None
     """A window over rows: OVER."""
@@ -142,7 +152,8 @@ def statement(sql: str) -> Statement:
         columns=columns,
         unnamed_at=unnamed,
         window_at=_calls(found, _TIME_WINDOWS),
-        group_at=_first(found, "GROUP", "BY") or _first(found, "SELECT", "DISTINCT"),
+        group_at=_group(found),
+        grouped=_grouped(found),
         over_at=_calls(found, frozenset({"OVER"})),
         sort_at=next((one.at for one, then in _pairs(found) if one.says("ORDER") and one.depth == 0), None),
         distinct_at=next((then.at for one, then in _pairs(found) if one.text == "(" and then.says("DISTINCT")), None),
@@ -267,6 +278,51 @@ def _first(found: list[Token], word: str, then: str) -> int | None:
 
 def _calls(found: list[Token], names: frozenset[str]) -> int | None:
     return next((one.at for one, two in _pairs(found) if one.says(*names) and two.text == "("), None)
+
+
+def _group(found: list[Token]) -> int | None:
+    """Where an aggregation stands; one that begins the text is at 0."""
+    places = (_first(found, "GROUP", "BY"), _first(found, "SELECT", "DISTINCT"), _aggregates(found))
+    return next((at for at in places if at is not None), None)
+
+
+def _aggregates(found: list[Token]) -> int | None:
+    """Where an aggregation over all rows is called, outside of statements in brackets and of windows over rows."""
+    brackets: list[bool] = []
+    for at, (one, two) in enumerate(pairwise(found)):
+        if one.text == "(":
+            brackets.append(two.says(*_STARTS))
+        elif one.text == ")" and brackets:
+            brackets.pop()
+        elif one.says(*_AGGREGATES) and two.text == "(" and not any(brackets) and not _is_over(found, at + 1):
+            return one.at
+    return None
+
+
+def _is_over(found: list[Token], at: int) -> bool:
+    """Whether OVER follows the bracket that opens at `at`."""
+    depth = found[at].depth
+    behind = (then for one, then in pairwise(found[at:]) if one.text == ")" and one.depth == depth)
+    then = next(behind, None)
+    return then is not None and then.says("OVER")
+
+
+def _grouped(found: list[Token]) -> frozenset[str]:
+    words: set[str] = set()
+    is_in = False
+    is_unclear = _first(found, "GROUP", "BY") is None and _first(found, "SELECT", "DISTINCT") is not None
+    for one, two in _pairs([*found, Token("mark", "", 0, 0)]):
+        if one.says("GROUP") and two.says("BY"):
+            is_in = True
+        elif one.says(*(_ENDS_FROM - {"GROUP", "WINDOW"})):
+            is_in = False
+        elif is_in and (one.kind == "number" or one.says("ALL")):
+            is_unclear = True
+        elif is_in and one.kind in ("word", "name") and not one.says("BY"):
+            words.add(_plain(one).lower())
+    if is_unclear:
+        return frozenset(_plain(one).lower() for one in found if one.kind in ("word", "name"))
+    return frozenset(words)
 
 
 def _outer(found: list[Token]) -> int | None:

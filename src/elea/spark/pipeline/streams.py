@@ -133,10 +133,15 @@ def _aggregation(path: Entry, sink: Sink, parts: Parts, to: Reporter) -> None:
         to.report((*path, "mode"), "complete writes the whole result of an aggregation, and there is none", _NO_GROUP)
     bare = [one.name for one in _streams(parts, sink.reads) if one.watermark is None]
     watermarks = [one for one in _streams(parts, sink.reads) if one.watermark is not None]
-    if sink.mode != "append" or not groups or watermarks or not bare:
+    if sink.mode != "append" or not groups:
         return
     name = groups[-1]
     found = parts.statements[name]
+    if watermarks:
+        _ending(path, sink, name, [*watermarks], parts, to)
+        return
+    if not bare or (found.distinct_at is not None and not found.grouped):  # which was told
+        return
     other = "complete" if isinstance(sink, Table) else "update"
     add = f'add watermark = "10 seconds" to [source.{bare[0]}]'
     if found.window_at is not None:
@@ -146,6 +151,21 @@ def _aggregation(path: Entry, sink: Sink, parts: Parts, to: Reporter) -> None:
         what = f"an aggregation without watermark is never final, so {path[0]} {sink.name} cannot append it"
         fix = f"{add} and group by window(timestamp, '1 minute'), or write mode = \"{other}\" there"
         to.report_value(("step", name, "sql"), what, fix, found.group_at or 0)
+
+
+def _ending(path: Entry, sink: Sink, name: str, sources: list[Source], parts: Parts, to: Reporter) -> None:
+    """A watermark ends groups only if they are groups of times; a name may be one of a time, so Spark has to say."""
+    found = parts.statements[name]
+    steps = [parts.statements[one] for one in parts.upstream(sink.reads) if one in parts.statements]
+    times = {one.event_column.lower() for one in sources}
+    if any(one.window_at is not None for one in steps) or times & found.grouped or found.group_at is None:
+        return
+    what = (
+        f"nothing that it groups by is a time, so no watermark ends a group, and {path[0]} {sink.name} cannot append it"
+    )
+    other = "complete" if isinstance(sink, Table) else "update"
+    fix = f"group by window({sources[0].event_column}, '1 minute'), or write mode = \"{other}\" there"
+    to.report_value(("step", name, "sql"), what, fix, found.group_at, is_warning=True)
 
 
 def _parquet(path: Entry, table: Table, parts: Parts, to: Reporter) -> None:

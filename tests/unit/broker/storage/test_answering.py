@@ -251,3 +251,13 @@ def test_persistent_values_are_there_after_a_restart(tmp_path: Path) -> None:
     assert (sample.payload.to_string(), sample.timestamp) == ("kept", before)
     assert before is not None
     assert ns_from_ntp64(int(str(before).partition("/")[0])) > 0
+
+
+@pytest.mark.parametrize("selector", ["home/*", "home/**?_as_of=now()", "@store/info/**"])
+def test_broker_that_is_ending_does_not_say_that_there_is_nothing(selector: str) -> None:
+    with broker(home=HOME) as ending, ending.client() as session:
+        put(session, "home/1", "a")
+        eventually(lambda: values(session, "home/1"), "it is stored")
+        ending.storages.close()  # its links end after that
+
+        assert failure(session, selector)["error"] == "StoreClosing"

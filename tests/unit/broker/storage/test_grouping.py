@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from elea.api.session import Session
 from elea.model.timestamp import ntp64_from_ns
+from elea.store import Range
 from elea.wire.puts import Given, write_puts
 from tests.unit.broker.storage.serving import Broker, broker, failure, told
 
@@ -94,7 +96,7 @@ def test_time_that_cannot_be_is_replaced(shared: Broker, client: Session) -> Non
         (*sample("home/time/1", 0, entity=5)[:5], ahead, NODE, NODE, 5, 0),
         (*sample("home/time/2", 1, entity=5)[:5], past, NODE, NODE, 5, 1),
     ]
-    told(client, "@store/puts/home/**", payload=write_puts(given))
+    assert told(client, "@store/puts/home/**", payload=write_puts(given))["restamped"] == [0]
     log = shared.storage("home").log
     first, second = log.latest("home/time/1"), log.latest("home/time/2")
 
@@ -103,6 +105,24 @@ def test_time_that_cannot_be_is_replaced(shared: Broker, client: Session) -> Non
     assert first.record.stamp_id != NODE
     assert first.record.ntp64 < ahead
     assert (second.record.ntp64, second.record.stamp_id) == (past, NODE)
+
+
+def test_samples_of_a_group_are_newer_than_those_before_them(shared: Broker, client: Session) -> None:
+    ahead = ntp64_from_ns(time.time_ns() + 400_000_000)
+    given = [
+        sample("home/order", 0, b"first", entity=6),
+        (*sample("home/order", 1, b"ahead", entity=6)[:5], ahead, NODE, NODE, 6, 1),
+        sample("home/order", 2, b"last", entity=6),
+    ]
+    told(client, "@store/puts/home/**", payload=write_puts(given))
+    log = shared.storage("home").log
+    newest = log.latest("home/order")
+
+    assert newest is not None
+    assert newest.record.payload == b"last"
+    times = [one.record.ntp64 for one in log.read(Range(keys="home/order"))]
+    assert times == sorted(set(times))
+    assert times[1] == ahead
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import pytest
 import elea
 from elea.api.session import Session
 from tests.unit.broker.storage.serving import (
+    WAIT,
     Broker,
     batch,
     broker,
@@ -141,7 +142,15 @@ def test_batch_is_stored_in_its_order_and_known_again(shared: Broker, client: Se
     data = batch([("home/b/1", b"x"), ("home/b/2", b"y"), ("home/b/1", b"z")], kind=pa.array([0, 0, 1], pa.uint8()))
     first, again = (told(client, "@store/batch/home/b/*?src=b1.1.0", payload=data) for _ in range(2))
 
-    assert first == {"log": "home", "epoch": log.epoch, "first": end, "rows": 3, "in_turn": True, "repeated": 0}
+    assert first == {
+        "log": "home",
+        "epoch": log.epoch,
+        "first": end,
+        "rows": 3,
+        "in_turn": True,
+        "repeated": 0,
+        "restamped": 0,
+    }
     assert (again["rows"], again["repeated"]) == (0, 3)
     assert values(client, "home/b/*?_history") == [("home/b/1", "x"), ("home/b/2", "y"), ("home/b/1", "-")]
 
@@ -181,7 +190,7 @@ def test_batch_with_a_wrong_key_is_refused_whole(
 
 
 def test_batch_that_is_no_arrow_stream_is_refused(client: Session) -> None:
-    assert failure(client, "@store/batch/home/**?src=b1.5.0", payload=b"what?")["error"] == "StoreError"
+    assert failure(client, "@store/batch/home/**?src=b1.5.0", payload=b"what?")["error"] == "ArrowRefused"
 
 
 # -- reading
@@ -281,6 +290,35 @@ def test_range_of_damaged_samples_says_so(tmp_path: Path) -> None:
     assert len(info["damage"]) == 1
 
 
+# -- what nobody expects
+
+
+@pytest.mark.parametrize(
+    ("selector", "error"),
+    [("@store/read/home/**", "InvalidSelector"), ("@store/commit/home/**?src=b9.1.0", "StoreError")],
+)
+def test_json_nested_without_end_is_no_json(client: Session, selector: str, error: str) -> None:
+    refused = failure(client, selector, payload=b"[" * 100_000)
+
+    assert refused["error"] == error
+    assert "nested too deep" in refused["text"]
+
+
+def test_what_went_wrong_inside_is_told_at_home_only(
+    shared: Broker, client: Session, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(name: str) -> int:
+        raise LookupError("the memory of this process")
+
+    monkeypatch.setattr(shared.storage("home").log, "cursor", broken)
+
+    refused = failure(client, "@store/cursor/home/**?name=c")
+
+    assert refused["error"] == "StoreError"
+    assert refused["text"] == "the broker has failed, an internal LookupError; see its log"
+    assert "the memory of this process" in caplog.text
+
+
 # -- cursors and facts
 
 
@@ -310,3 +348,14 @@ def test_storages_tell_of_themselves(shared: Broker, client: Session) -> None:
 
 def test_wildcards_of_users_do_not_meet_the_services(client: Session) -> None:
     assert not [sample for sample in samples(client, "**") if str(sample.key_expr).startswith("@")]
+
+
+def test_acknowledged_put_of_many_fragments_costs_no_more_than_its_size() -> None:
+    """A request is one piece: to cut fragments off its beginning took longer than a lease from 50 MB on."""
+    payload = bytes(range(256)) * 352_000  # 90 MB
+    with broker(home={"key_expr": "home/**", "volume": "memory"}) as made, made.client() as session:
+        receipt = session.put("home/large", payload, ack=True, timeout=WAIT)
+        (sample,) = samples(session, "home/large")
+
+    assert receipt is not None
+    assert sample.payload.to_bytes() == payload

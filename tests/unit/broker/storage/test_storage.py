@@ -206,7 +206,7 @@ def test_retention_and_checkpoints_are_the_upkeeps(tmp_path: Path) -> None:
         storage = made.storage("home")
         told(session, "@store/put/home/x?src=a1.1.1", payload="old")
         told(session, "@store/put/home/x?src=a1.1.2", payload="new")
-        later = made.session._node.keeper.wall_ns() + 10**10
+        later = made.session._node.loop.wall_ns() + 10**10
         Upkeep([storage], lambda: later).look(storage, thorough=True)
 
         assert storage.log.first == 2

@@ -19,7 +19,7 @@ def test_index_is_written_down_after_many_groups_however_few_samples_they_have(
     monkeypatch.setattr(module, "CHECKPOINT_GROUPS", 5)
     with broker(tmp_path, **HOME) as made, made.client() as session:
         storage = made.storage("home")
-        upkeep = Upkeep([storage], made.session._node.keeper.wall_ns)
+        upkeep = Upkeep([storage], made.session._node.loop.wall_ns)
         for number in range(4):
             told(session, f"@store/put/home/x?src=a1.1.{number}", payload="few")
         upkeep.look(storage, thorough=False)
@@ -40,7 +40,7 @@ def test_index_is_not_written_down_again_while_that_would_take_too_much_of_the_t
     monkeypatch.setattr(module, "monotonic", lambda: clock[0])
     with broker(tmp_path, **HOME) as made, made.client() as session:
         storage = made.storage("home")
-        upkeep = Upkeep([storage], made.session._node.keeper.wall_ns)
+        upkeep = Upkeep([storage], made.session._node.loop.wall_ns)
         plain = storage.log.checkpoint
 
         def slow() -> None:
@@ -67,6 +67,6 @@ def test_index_is_written_down_for_samples_that_a_killed_broker_left(tmp_path: P
 
     with broker(tmp_path, **HOME) as made:
         storage = made.storage("home")
-        Upkeep([storage], made.session._node.keeper.wall_ns).look(storage, thorough=True)
+        Upkeep([storage], made.session._node.loop.wall_ns).look(storage, thorough=True)
 
         assert (tmp_path / "home" / "index").exists()

@@ -22,7 +22,7 @@ HOME = {"key_expr": "home/**", "volume": "log"}
 
 def update(key: str, number: int, **more: Any) -> Record:
     whole = Record(
-        key, b"\x00\xff", number, b"\x01", 5, PUT, 7, b"schema", b"more", b"\x02", 3, 4, once=False, qos=13
+        key, b"\x00\xff", number, b"\x01", 0, PUT, 7, b"schema", b"more", b"\x02", 3, 4, once=False, qos=13
     )  # fmt: skip
     return whole._replace(**more)
 

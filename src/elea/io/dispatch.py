@@ -1,10 +1,10 @@
 """Bringing things to handlers: in order for each handler, never under a lock, never by two threads at once.
 
-Whoever reads a link puts what it finds into *mailboxes*, finishes its batch, and then brings round what is in them. A
+The leader of the loop puts what it reads into *mailboxes*, finishes its batch, and then brings what is in them. A
 handler that takes its time holds up its own mailbox only: another thread that adds to it leaves the delivery to the
-one that is at it (the combining pattern: no thread waits for another). If the reading thread itself is held up, another
-one takes over the reading (`Watch`). So a handler normally runs in the thread that read its sample, with no hand-over,
-and may still block, ask and put as it likes.
+one that is at it (the combining pattern: no thread waits for another). If the leader itself is held up, another thread
+leads (`elea.io.loop`). So a handler normally runs in the thread that read its sample, with no hand-over, and may still
+block, ask and put as it likes. A handler that was slow is run by a *worker* from then on, until it is quick again.
 """
 
 from __future__ import annotations
@@ -12,18 +12,25 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
+from elea.io.gate import Gate
 from elea.io.timers import monotonic
-from elea.model.limits import COURIERS, MAILBOX, MAILBOX_BYTES
+from elea.model.limits import MAILBOX, MAILBOX_BYTES, WORKERS
 from elea.model.logger import logger
 
-__all__ = ["Mailbox", "Round", "Runner", "Watch"]
+__all__ = ["DispatchQueue", "Mailbox"]
 
-_log: Final = logger("elea.broker")
+_log: Final = logger("elea.io")
 
-HELD_UP: Final = 0.01
-"""Seconds a handler may take before another thread goes on with the reading."""
+SLOW: Final = 0.01
+"""Seconds of a delivery from which on a handler is run by a worker: the leader has all other links to serve."""
+
+QUICK: Final = 0.001
+"""Seconds of a delivery below which it may be run by the leader again."""
+
+LOOK: Final = 0.005
+"""Seconds between two looks at a mailbox that is full."""
 
 PATIENCE: Final = 5.0
 """Seconds a link is held up by a handler that takes nothing; the same as for a channel nobody reads."""
@@ -35,7 +42,7 @@ LOGGED_EVERY: Final = 100_000
 """One line for so many things that a slow handler missed."""
 
 
-class Mailbox:
+class Mailbox(Gate):
     """What waits for one handler; above the limits of it, what carries a payload is dropped and counted."""
 
     __slots__ = (
@@ -44,10 +51,13 @@ class Mailbox:
         "_come",
         "_items",
         "_log_at",
+        "_patience",
+        "_progress",
         "channel",
         "deliver",
         "dropped",
         "failed",
+        "is_slow",
         "takes_blocks",
     )
 
@@ -58,11 +68,15 @@ class Mailbox:
         self.channel = channel
         self.dropped = 0
         self.failed = 0
+        self.is_slow = False
+        """Whether the leader leaves it to a worker."""
         self._items: deque[tuple[Any, int]] = deque()
         self._busy = threading.Lock()
         self._come = 0  # octets, all that were left here
         self._brought = 0  # and those that were taken out again
         self._log_at = 1
+        self._progress = -1  # octets brought, when somebody looked who waits
+        self._patience = 0.0
 
     def add(self, item: Any, octets: int = 0, count: int = 1, *, beyond: bool = False) -> bool:
         """Leave an item of some octets, which stands for `count` things; `empty` brings it. False if it was dropped.
@@ -80,20 +94,24 @@ class Mailbox:
         """Whether the next item would be dropped, unless it carries no payload."""
         return len(self._items) >= MAILBOX or self._come - self._brought >= MAILBOX_BYTES
 
-    def wait_for_room(self, patience: float = PATIENCE) -> bool:
-        """Wait until there is room, as long as the handler takes something every `patience` seconds; whether there is.
+    def is_open(self) -> bool:
+        """Whether there is room, or the handler has taken nothing for `PATIENCE` seconds.
 
-        For what must not be dropped: the link it came from is held up, and so its sender. A handler that waits for
-        something from that very link must not wait for ever, hence the patience.
+        For what must not be dropped: the link it came from is not read meanwhile, and so its sender is held up. A
+        handler that waits for something from that very link must not wait for ever, hence the patience.
         """
-        last, until = -1, 0.0
-        while self.is_full():
-            if self._brought != last:
-                last, until = self._brought, monotonic() + patience
-            elif monotonic() > until:
-                return False
-            threading.Event().wait(HELD_UP / 2)
-        return True
+        if not self.is_full():
+            self._progress = -1
+            return True
+        if self._brought != self._progress:
+            self._progress, self._patience = self._brought, monotonic() + PATIENCE
+        return monotonic() > self._patience
+
+    def wait_for_room(self) -> bool:
+        """The same for threads that may wait; whether there is room."""
+        while not self.is_open():
+            threading.Event().wait(LOOK)
+        return not self.is_full()
 
     def _drop(self, count: int) -> None:
         self.dropped += count
@@ -109,8 +127,14 @@ class Mailbox:
             try:
                 while items:
                     item, octets = items.popleft()
+                    begun = monotonic()
                     self._bring(item)
                     self._brought += octets
+                    took = monotonic() - begun
+                    if took > SLOW:
+                        self.is_slow = True
+                    elif took < QUICK:
+                        self.is_slow = False
             finally:
                 self._busy.release()
             # Between the last look and the release something may have come: look again.
@@ -123,88 +147,21 @@ class Mailbox:
             _log.error("handler failed: error=%r failed=%d", error, self.failed, exc_info=error)
 
 
-class Runner(Protocol):
-    """A thread that reads and delivers."""
-
-    busy_since: float
-    """When it began to deliver; 0 while it does not."""
-
-    def take_over(self) -> None:
-        """Let another thread read on."""
-        ...
-
-
-class Watch:
-    """Looks after runners while they deliver, and sleeps while none does."""
-
-    def __init__(self) -> None:
-        self.takeovers = 0
-        self._runners: set[Runner] = set()
-        self._wake = threading.Event()
-        self._asleep = True
-        self._closed = False
-        self._looker: threading.Thread | None = None
-
-    def add(self, runner: Runner) -> None:
-        self._runners.add(runner)
-
-    def discard(self, runner: Runner) -> None:
-        self._runners.discard(runner)
-
-    def look(self) -> None:
-        """A runner begins to deliver. Cheap: mostly somebody is looking already."""
-        if self._asleep and not self._closed:
-            self._asleep = False
-            if self._looker is None:
-                self._looker = threading.Thread(target=self._run, name="elea-watch", daemon=True)
-                self._looker.start()
-            self._wake.set()
-
-    def close(self) -> None:
-        self._closed = True
-        self._wake.set()
-
-    def _run(self) -> None:
-        quiet = 0.0
-        pause = threading.Lock()  # never released: taking it is a sleep, and cheap, as this happens all the time
-        pause.acquire()
-        while not self._closed:
-            self._wake.wait()
-            self._wake.clear()
-            quiet = 0.0
-            while quiet < IDLE and not self._closed:
-                pause.acquire(timeout=HELD_UP / 2)
-                quiet = 0.0 if self._check() else quiet + HELD_UP / 2
-            self._asleep = True
-
-    def _check(self) -> bool:
-        """Take over from runners that are held up; whether any delivers."""
-        now = monotonic()
-        active = False
-        for runner in list(self._runners):
-            since = runner.busy_since
-            if since:
-                active = True
-                if now - since > HELD_UP:
-                    self.takeovers += 1
-                    runner.take_over()
-        return active
-
-
-class Round:
+class DispatchQueue:
     """The mailboxes that have something in them, in the order they got it.
 
-    `soon` has something done later by somebody else; given that, there are no couriers (`elea.testing`).
+    `soon` has something done later by somebody else; given that, there are no workers (`elea.testing`).
     """
 
     def __init__(self, soon: Callable[[Callable[[], None]], object] | None = None) -> None:
         self.dropped = 0  # things for handlers that were too slow
         self._soon = soon
         self._boxes: deque[Mailbox] = deque()
+        self._slow: deque[Mailbox] = deque()
         self._lock = threading.Lock()
         self._work = threading.Semaphore(0)
         self._free = 0
-        self._couriers = 0
+        self._workers = 0
         self._closed = False
 
     def add(self, box: Mailbox, item: Any, octets: int = 0, count: int = 1, *, beyond: bool = False) -> bool:
@@ -247,45 +204,63 @@ class Round:
         box.empty()
         return True
 
-    def make(self) -> None:
-        """Bring everything that was left, whoever left it."""
+    def make(self, by_worker: bool = False) -> None:
+        """Bring everything that was left, whoever left it; what goes to slow handlers is left to a worker."""
         boxes = self._boxes
+        slow = False
         while boxes:
             try:
                 box = boxes.popleft()
             except IndexError:  # another thread took the last one
-                return
-            box.empty()
+                break
+            if box.is_slow and not by_worker and self._soon is None:
+                self._slow.append(box)
+                slow = True
+            else:
+                box.empty()
+        if slow:
+            self.make_soon()
 
     def make_soon(self) -> None:
-        """Have a courier make the round: for threads of the user's, which must not run other people's handlers."""
+        """Have a worker do it: for threads of the user's, which must not run other people's handlers."""
         if self._soon is not None:
             self._soon(self.make)
             return
         with self._lock:
             if self._closed:
                 return
-            if self._free > 0 or self._couriers >= COURIERS:
+            if self._free > 0 or self._workers >= WORKERS:
                 self._work.release()
                 return
-            self._couriers += 1
-        threading.Thread(target=self._carry, name="elea-deliver", daemon=True).start()
+            self._workers += 1
+        threading.Thread(target=self._carry, name="elea-dispatch", daemon=True).start()
 
     def close(self) -> None:
         self._closed = True
-        for _ in range(self._couriers):
+        for _ in range(self._workers):
             self._work.release()
 
     def _carry(self) -> None:
         while not self._closed:
-            self.make()
+            self._make_slow()
+            self.make(by_worker=True)
             with self._lock:
                 self._free += 1
             found = self._work.acquire(timeout=IDLE)
             with self._lock:
                 self._free -= 1
-                if not found and not self._boxes:
-                    self._couriers -= 1
+                if not found and not self._boxes and not self._slow:
+                    self._workers -= 1
                     return
         with self._lock:
-            self._couriers -= 1
+            self._workers -= 1
+
+    def _make_slow(self) -> None:
+        while self._slow:
+            try:
+                box = self._slow.popleft()
+            except IndexError:
+                return
+            if self._slow:
+                self.make_soon()  # one worker for each: they block
+            box.empty()
