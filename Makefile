@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 COMPILED := .build/compiled
-COMPILED_TESTS := $(addprefix tests/unit/,model wire notation io protocol space broker api testing) tests/property tests/vectors
+COMPILED_TESTS := $(addprefix tests/unit/,model wire notation io protocol space node api testing) tests/property tests/vectors
 FUZZ_RUNS ?= 500000
 
 .PHONY: demo test test-python test-spark test-long test-compiled test-fallback lint bench fuzz generate compiled clean

@@ -20,12 +20,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from elea.io.batchreader import BatchReader
 from elea.io.dial import connect
 from elea.io.link import Link
-from elea.io.listening import listen
+from elea.io.listener import listen
 from elea.io.loop import IN, OUT, Loop, Pollable
-from elea.io.reading import BatchReader
-from elea.io.sending import Frame, Outbox
+from elea.io.outbox import Frame, Outbox
 
 HEADER = bytes.fromhex("3d0140")
 ROOM = 65_000

@@ -40,7 +40,7 @@ PATIENCE = 120.0
 KEYS = "fleet/**"
 WRITER = bytes(range(1, 17))
 
-IMPORTS = "import elea.cli.broker, elea.api.session, elea.broker.storage.service"
+IMPORTS = "import elea.cli.broker, elea.api.session, elea.node.storage.service"
 OPENING = f"""
 {IMPORTS}
 import os, sys, time

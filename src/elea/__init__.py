@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from elea.api.events import LinkEventsListener as LinkEventsListener
     from elea.api.events import TransportEvent as TransportEvent
     from elea.api.events import TransportEventsListener as TransportEventsListener
-    from elea.api.following import Loss as Loss
+    from elea.api.historysubscriber import Loss as Loss
     from elea.api.identity import EntityGlobalId as EntityGlobalId
     from elea.api.identity import SourceInfo as SourceInfo
     from elea.api.identity import ZenohId as ZenohId
@@ -39,29 +39,29 @@ if TYPE_CHECKING:
     from elea.api.logs import init_log_from_env_or as init_log_from_env_or
     from elea.api.logs import try_init_log_from_env as try_init_log_from_env
     from elea.api.matching import MatchingListener as MatchingListener
-    from elea.api.pacing import Periodic as Periodic
-    from elea.api.pacing import Pull as Pull
-    from elea.api.publishing import Publisher as Publisher
+    from elea.api.pacedsubscriber import Periodic as Periodic
+    from elea.api.pacedsubscriber import Pull as Pull
+    from elea.api.publisher import Publisher as Publisher
     from elea.api.querier import Querier as Querier
     from elea.api.query import Query as Query
     from elea.api.queryable import Queryable as Queryable
-    from elea.api.reading import Reading as Reading
+    from elea.api.queryoptions import QueryConsolidation as QueryConsolidation
+    from elea.api.queryoptions import ReplyKeyExpr as ReplyKeyExpr
+    from elea.api.rangereader import Reading as Reading
     from elea.api.receipt import Receipt as Receipt
     from elea.api.reply import Reply as Reply
     from elea.api.reply import ReplyError as ReplyError
     from elea.api.sample import Sample as Sample
-    from elea.api.scouting import Scout as Scout
-    from elea.api.scouting import scout as scout
+    from elea.api.scout import Scout as Scout
+    from elea.api.scout import scout as scout
     from elea.api.session import Session as Session
     from elea.api.session import open as open
     from elea.api.sessioninfo import SessionInfo as SessionInfo
     from elea.api.stored import StoredSample as StoredSample
-    from elea.api.subscribing import Subscriber as Subscriber
+    from elea.api.subscriber import Subscriber as Subscriber
     from elea.api.timestamp import NTP64 as NTP64
     from elea.api.timestamp import Timestamp as Timestamp
     from elea.api.timestamp import TimestampId as TimestampId
-    from elea.api.wanting import QueryConsolidation as QueryConsolidation
-    from elea.api.wanting import ReplyKeyExpr as ReplyKeyExpr
     from elea.api.whatami import WhatAmI as WhatAmI
     from elea.api.whatami import WhatAmIMatcher as WhatAmIMatcher
     from elea.api.zbytes import ZBytes as ZBytes
@@ -87,7 +87,7 @@ _HOMES = {
     "api.config": "Config",
     "api.cursor": "Cursor",
     "api.events": "LinkEvent LinkEventsListener TransportEvent TransportEventsListener",
-    "api.following": "Loss",
+    "api.historysubscriber": "Loss",
     "api.identity": "EntityGlobalId SourceInfo ZenohId",
     "api.info": "Hello Link MatchingStatus Transport",
     "api.instrumentation": "InterceptionPoint TimestampContext TimestampInstrumentation "
@@ -95,22 +95,22 @@ _HOMES = {
     "api.liveliness": "Liveliness LivelinessToken",
     "api.logs": "init_log_from_env_or try_init_log_from_env",
     "api.matching": "MatchingListener",
-    "api.pacing": "Periodic Pull",
-    "api.publishing": "Publisher",
+    "api.pacedsubscriber": "Periodic Pull",
+    "api.publisher": "Publisher",
     "api.query": "Query",
     "api.querier": "Querier",
     "api.queryable": "Queryable",
-    "api.reading": "Reading",
+    "api.rangereader": "Reading",
     "api.receipt": "Receipt",
     "api.reply": "Reply ReplyError",
     "api.sample": "Sample",
-    "api.scouting": "Scout scout",
+    "api.scout": "Scout scout",
     "api.session": "Session open",
     "api.sessioninfo": "SessionInfo",
     "api.stored": "StoredSample",
-    "api.subscribing": "Subscriber",
+    "api.subscriber": "Subscriber",
     "api.timestamp": "NTP64 Timestamp TimestampId",
-    "api.wanting": "QueryConsolidation ReplyKeyExpr",
+    "api.queryoptions": "QueryConsolidation ReplyKeyExpr",
     "api.whatami": "WhatAmI WhatAmIMatcher",
     "api.zbytes": "ZBytes",
     "model.encoding": "Encoding",

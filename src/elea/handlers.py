@@ -6,7 +6,7 @@ Pass a function, a `Callback`, one of the channels, a pair `(function, anything)
 
 from __future__ import annotations
 
-from elea.api.arrowing import Arrow
+from elea.api.arrowhandler import Arrow
 from elea.api.callbacks import Callback
 from elea.api.channels import Handler
 from elea.api.sinks import DefaultHandler, FifoChannel, RingChannel

@@ -13,16 +13,16 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from elea.broker.storage.batching import SAMPLES, check_keys, columns_of
-from elea.broker.storage.stamping import Stamping
 from elea.model.errors import ArrowRefused, StoreError
 from elea.model.node_id import NodeId
 from elea.model.timestamp import Hlc
+from elea.node.storage.batchrequest import SAMPLES, check_keys, columns_of
+from elea.node.storage.stampcheck import Stamping
 from elea.spark.payload.registry import decoder
 from elea.store import memory_log
 from elea.store.columns import check_batch, records_of
 from elea.store.entrance import ANSWER, read_block, read_file, read_stream
-from elea.store.reading import Keys
+from elea.store.logreads import Keys
 from tests.fuzz.laws import require
 from tests.fuzz.target import Target
 from tests.hostile.arrows import honest, stream

@@ -10,16 +10,16 @@ from typing import Any, Final
 
 import elea
 from elea.api.receipt import answer_of, error_of
-from elea.broker.storage.aligning_answers import packed, unpacked
-from elea.broker.storage.aligning_calls import buckets_of, error_in
 from elea.model import errors
 from elea.model.errors import EleaError, InvalidKeyExpr, InvalidSelector, StoreError
 from elea.model.node_id import NodeId
 from elea.model.selector import Selector
 from elea.model.timestamp import Hlc
+from elea.node.storage.aligner_answers import packed, unpacked
+from elea.node.storage.aligner_calls import buckets_of, error_in
 from elea.store import memory_log
 from elea.store.inplace import Places
-from elea.store.reading import Range
+from elea.store.logreads import Range
 from elea.store.transfer import Times, export_json, import_json
 from tests.fuzz.laws import require
 from tests.fuzz.target import Target

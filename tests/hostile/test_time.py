@@ -22,9 +22,9 @@ import pytest
 import zenoh
 
 import elea
-from elea.api.staging import StagedBatch
-from elea.broker.storage.wild import Wild
+from elea.api.stagedbatch import StagedBatch
 from elea.model.timestamp import ntp64_from_ns
+from elea.node.storage.wildcardupdates import WildcardUpdates
 from elea.store import DEL, Record, Retention, open_log
 from tests.robust.children import PATIENCE, config, entries, eventually
 from tests.robust.served import KEYS, Served, info, session, values
@@ -289,7 +289,7 @@ def test_a_deletion_of_many_keys_at_the_end_of_time_does_not_delete_for_ever(tmp
     now = time.time_ns()
     with open_log(tmp_path / "store" / "f") as log:
         update = Record(KEYS, b"", END_OF_TIME, b"\x33", now, DEL)
-        assert Wild(log).take_in(update, contextlib.nullcontext())
+        assert WildcardUpdates(log).take_in(update, contextlib.nullcontext())
 
     with serving(tmp_path / "store") as served, session(served) as writer:
         assert is_writable(writer)

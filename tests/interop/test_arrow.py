@@ -68,7 +68,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
     """With Numba and without: what comes out is the same."""
     if request.param == "twins":
         monkeypatch.setattr("elea.columnar.compiled.kernels", lambda: None)
-        monkeypatch.setattr("elea.columnar.gathering.kernels", lambda: None)
+        monkeypatch.setattr("elea.columnar.gather.kernels", lambda: None)
         monkeypatch.setattr("elea.columnar.messages.writer", lambda: None)
     else:
         assert compiled.kernels() is not None

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import elea
-from elea.api.calling import Call, query
+from elea.api.storecall import Call, query
 from elea.model.errors import InvalidSelector, NotStored
 from elea.model.qos import QueryTarget, SampleKind
 from tests.interop.storing import StoringBroker

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import elea
-from elea.api.staging import StagedBatch
+from elea.api.stagedbatch import StagedBatch
 from elea.model.errors import NotStored, OperationTimeout, StoreError, StoreFenced
 from elea.store import Record, open_log
 from elea.store.staging import Staging

@@ -12,8 +12,8 @@ import zenoh
 
 from tests.interop.storagemodel import Program
 from tests.interop.storing import StoringBroker, client
-from tests.unit.broker.storage.serving import eventually
 from tests.unit.cli.running import Running
+from tests.unit.node.storage.serving import eventually
 
 pytestmark = pytest.mark.interop
 

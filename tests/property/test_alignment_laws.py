@@ -17,7 +17,7 @@ from elea.store import digest as digests
 from elea.store.alignment import Aligned, Near, align
 from elea.store.digest import LEVELS, Digest
 from elea.store.fingerprints import Bucket, fingerprint
-from elea.store.memory import MemoryShelf
+from elea.store.memoryshelf import MemoryShelf
 from elea.store.scope import LEAF, Scope, scope_of
 
 START_NS = 1_700_000_000 * 10**9

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from elea.model.errors import DecodeError, Truncated
 from elea.model.qos import Role
 from elea.protocol.zenoh1 import Agreement, Receiver
-from elea.protocol.zenoh1.sending import Sender
+from elea.protocol.zenoh1.sender import Sender
 from elea.protocol.zenoh1.transport import DEFAULT_PRIORITY, _fragment_head
 from elea.wire.zenoh1.codec import read_transport_message, write_transport_message
 from elea.wire.zenoh1.messages import Fragment, WireExpr

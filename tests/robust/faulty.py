@@ -21,9 +21,9 @@ from functools import partial, wraps
 from pathlib import Path
 from typing import Any
 
-from elea.broker.storage import acknowledging, publishing, service, storage, upkeep
 from elea.cli import main as elea_main
 from elea.io import loop
+from elea.node.storage import acknowledger, republisher, service, storage, upkeep
 from elea.store import catalogue, commit, open_log
 from elea.store.files import Files, Handle
 
@@ -32,8 +32,8 @@ __all__ = ["CALLS", "POINTS", "RECOVERING", "FaultyFiles", "main"]
 CALLS: dict[str, tuple[Any, str]] = {
     "commit": (commit.Committer, "_commit"),
     "outcomes": (storage.Storage, "_deliver"),
-    "publish": (publishing.Publishing, "publish"),
-    "acknowledge": (acknowledging.Acknowledging, "_acknowledge"),
+    "publish": (republisher.Republisher, "publish"),
+    "acknowledge": (acknowledger.Acknowledger, "_acknowledge"),
     "batch": (service, "answer_batch"),
     "catalogue-segment": (catalogue.Catalogue, "put_segment"),
     "catalogue-facts": (catalogue.Catalogue, "set_facts"),

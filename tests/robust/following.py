@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import elea
-from elea.api.following import FollowingSubscriber
+from elea.api.historysubscriber import FollowingSubscriber
 from tests.robust.children import PATIENCE, Child, broker, config, eventually
 from tests.robust.cutting import Cuttable, free_port
 

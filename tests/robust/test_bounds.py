@@ -131,7 +131,7 @@ def test_session_that_numbers_too_much_text_is_closed(
     router: elea.Session, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     router.declare_subscriber("robust/**", lambda sample: None)
-    monkeypatch.setattr("elea.broker.translate.MAX_RESOURCE_OCTETS", 20)
+    monkeypatch.setattr("elea.node.zenoh1.controlcodec.MAX_RESOURCE_OCTETS", 20)
 
     with (
         caplog.at_level(logging.INFO, "elea"),

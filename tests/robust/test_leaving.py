@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 import elea
-from elea.broker import leaving
 from elea.model.node_id import NodeId
 from elea.model.qos import Role
+from elea.node import gracefulclose
 from elea.protocol.zenoh1.opening import Acceptor, Offer
 from tests.robust.children import PATIENCE, config, eventually, node
 
@@ -107,7 +107,7 @@ def test_close_returns_although_a_neighbour_reads_nothing() -> None:
         session.close()
 
         # Far below the patience of a reader, far above what it should be: a loaded machine must not fail here.
-        assert time.monotonic() - begin < leaving.STALLED_SECONDS + 10.0
+        assert time.monotonic() - begin < gracefulclose.STALLED_SECONDS + 10.0
         assert session.info.dropped()["closed"] > 0
     finally:
         router.close()

@@ -39,11 +39,11 @@ PATIENCE = 600.0
 def drive(place: Path, *, once: bool, backfill: bool, master: str) -> int:
     """Run the pipeline until killed, or to the end."""
     import elea.spark
-    from elea.spark.pipeline import reading, report, running
+    from elea.spark.pipeline import report, runner, specreader
 
     spark = elea.spark.session("hour", master=master, settings={"spark.driver.memory": "1g"}, log_level="OFF")
-    told = running.run(
-        reading.read(place / "hour.toml"),
+    told = runner.run(
+        specreader.read(place / "hour.toml"),
         spark,
         once=once,
         backfill=backfill,

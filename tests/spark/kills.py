@@ -112,7 +112,7 @@ def _start(
         source = source.option("ingest", "spool").option("spoolDir", str(place / f"spool-of-{target}"))
     numbers = source.option("connect", router if is_spooled else broker).load("in/**")
     if target == LANDING:
-        from elea.spark.landing import landing
+        from elea.spark.deltaingest import landing
 
         options = {"connect": broker, "startingOffsets": "earliest", "includeMetadata": True}
         options["maxOffsetsPerTrigger"] = rows * 50 if drain else rows

@@ -17,8 +17,8 @@ from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 import elea.spark
 from elea.model.errors import BrokerAway, DataLost
 from elea.spark.batch import ZenohBatchReader
-from elea.spark.connecting import close_all
 from elea.spark.options import ReadOptions
+from elea.spark.sessions import close_all
 from elea.spark.stream import ZenohStreamReader
 from tests.interop.storing import StoringBroker
 from tests.spark.conftest import client

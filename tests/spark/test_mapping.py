@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from elea.spark.mapping import BYTES, ROWS, ArrowMap
+from elea.spark.arrowmap import BYTES, ROWS, ArrowMap
 
 RESULT = "rows bigint"
 SETTING = "spark.sql.execution.arrow.maxRecordsPerBatch"

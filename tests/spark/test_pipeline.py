@@ -18,7 +18,7 @@ from pyspark.errors import StreamingQueryException
 import elea
 from elea.model.errors import ConfigError, ExpectationFailed, PipelineBusy, PipelineFailed
 from elea.spark import delta
-from elea.spark.pipeline import reading, report, running
+from elea.spark.pipeline import report, runner, specreader
 from elea.spark.pipeline.spec import Expectation, Table
 from elea.spark.pipeline.tables import TableWriter
 from tests.interop.storing import StoringBroker
@@ -46,7 +46,7 @@ def test_tables_equal_pandas_over_the_log_after_crash_restart_and_backfill(
     file = tmp_path / "hour.toml"
     limit = 'options = { maxOffsetsPerTrigger = "150" }'
     file.write_text(house.FILE.format(locator=broker.locator, as_of=as_of, limit=limit))
-    spec = reading.read(file)
+    spec = specreader.read(file)
     samples = house.simulated(ROOMS, SECONDS, seed=SEED)
     first, second = len(samples) // 2, len(samples) * 4 // 5
     gold = tmp_path / "tables" / "gold"
@@ -54,12 +54,12 @@ def test_tables_equal_pandas_over_the_log_after_crash_restart_and_backfill(
 
     # Half of it; then a driver that has died after the commits of table and broker, and more.
     house.put(session, samples[:first])
-    running.run(spec, spark, once=True, progress=lambda one: lines.append(str(one)))
+    runner.run(spec, spark, once=True, progress=lambda one: lines.append(str(one)))
     half = house.differences(tmp_path, session)
     for name in ("bronze", "alerts_back"):
         forget_last_commit(tmp_path / "state" / name)
     house.put(session, samples[first:second])
-    done = running.run(spec, spark, once=True)
+    done = runner.run(spec, spark, once=True)
     more = house.differences(tmp_path, session)
 
     assert_equal(half)
@@ -72,11 +72,11 @@ def test_tables_equal_pandas_over_the_log_after_crash_restart_and_backfill(
 
     # All of it anew, as one new version; and the next run goes on from there.
     version = DeltaTable(gold).version()
-    rebuilt = running.run(spec, spark, backfill=True)
+    rebuilt = runner.run(spec, spark, backfill=True)
     anew = house.differences(tmp_path, session)
     after = DeltaTable(gold).version()
     house.put(session, samples[second:])
-    running.run(spec, spark, once=True)
+    runner.run(spec, spark, once=True)
     whole = house.differences(tmp_path, session)
 
     assert rebuilt.backfill
@@ -149,7 +149,7 @@ def test_rule_that_ends_the_run_keeps_the_batch_out_and_parquet_has_every_batch_
     def spec(most: int, otherwise: str) -> Any:
         file = tmp_path / "small.toml"
         file.write_text(SMALL.format(locator=broker.locator, most=most, otherwise=otherwise))
-        return reading.read(file)
+        return specreader.read(file)
 
     def files() -> list[int]:
         found: Any = duckdb.sql(f"select value.n from '{tmp_path / 'files'}/*.parquet' order by 1")
@@ -157,25 +157,25 @@ def test_rule_that_ends_the_run_keeps_the_batch_out_and_parquet_has_every_batch_
 
     session.put_batch([(f"numbers/{n}", json.dumps({"n": n})) for n in range(100)])
     with pytest.raises(PipelineFailed) as failed:
-        running.run(spec(90, "fail"), spark)
+        runner.run(spec(90, "fail"), spark)
     assert "10 broke 'small'" in str(failed.value)
     assert failed.value.sink == "files"
     told: Any = failed.value.report
     assert told.ended == "failed"
     assert not list((tmp_path / "files").glob("*"))
 
-    running.run(spec(95, "drop"), spark)
+    runner.run(spec(95, "drop"), spark)
     forget_last_commit(tmp_path / "state" / "files")
-    again = running.run(spec(95, "drop"), spark)
+    again = runner.run(spec(95, "drop"), spark)
     session.put_batch([(f"numbers/{n}", json.dumps({"n": n - 1000})) for n in range(1000, 1005)])
-    running.run(spec(95, "drop"), spark)
+    runner.run(spec(95, "drop"), spark)
 
     assert again.sinks[0].dropped == 5
     assert files() == sorted([*range(95), *range(5)])
     with pytest.raises(ConfigError, match="a table of parquet has no versions to put a backfill in"):
-        running.run(spec(95, "drop"), spark, backfill=True)
-    with running._lock(spec(95, "drop")), pytest.raises(PipelineBusy, match="pipeline small runs already"):
-        running.run(spec(95, "drop"), spark)
+        runner.run(spec(95, "drop"), spark, backfill=True)
+    with runner._lock(spec(95, "drop")), pytest.raises(PipelineBusy, match="pipeline small runs already"):
+        runner.run(spec(95, "drop"), spark)
 
 
 def test_crash_behind_the_tables_commit_loses_neither_rows_nor_time(spark: Any, tmp_path: Path) -> None:

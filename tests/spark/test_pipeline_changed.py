@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 
 import elea
 from elea.model.errors import PipelineChanged
-from elea.spark.pipeline import reading, running
+from elea.spark.pipeline import runner, specreader
 from elea.spark.pipeline.definitions import FILE as DEFINITION
 from elea.spark.pipeline.report import Report
 from tests.interop.storing import StoringBroker
@@ -53,7 +53,7 @@ def test_window_of_another_length_is_refused_until_a_backfill(
     def run(length: str, comment: str = "all", trigger: str = "1 second", **more: Any) -> Report:
         file = tmp_path / "changed.toml"
         file.write_text(FILE.format(locator=broker.locator, length=length, comment=comment, trigger=trigger))
-        return running.run(reading.read(file), spark, once=True, **more)
+        return runner.run(specreader.read(file), spark, once=True, **more)
 
     def put(minutes: range) -> None:
         """Six samples a minute."""

@@ -9,7 +9,7 @@ from typing import Any
 from deltalake import DeltaTable
 
 import elea
-from elea.spark.pipeline import reading, running
+from elea.spark.pipeline import runner, specreader
 from elea.spark.pipeline.frames import landing_source
 from elea.spark.pipeline.spec import Expectation
 from tests.interop.storing import StoringBroker
@@ -52,13 +52,13 @@ def test_samples_as_they_are_land_once(
 ) -> None:
     file = tmp_path / "plain.toml"
     file.write_text(FILE.format(locator=broker.locator))
-    spec = reading.read(file)
+    spec = specreader.read(file)
     put(session, range(500))
-    first = running.run(spec, spark, once=True)
+    first = runner.run(spec, spark, once=True)
     forget_last_commit(tmp_path / "state", "landed")
     put(session, range(500, 800))
-    second = running.run(spec, spark, once=True)
-    running.run(spec, spark, backfill=True)
+    second = runner.run(spec, spark, once=True)
+    runner.run(spec, spark, backfill=True)
 
     told = [{one.name: one for one in report.sinks} for report in (first, second)]
     assert rows(tmp_path, "landed") == rows(tmp_path, "through")
@@ -71,7 +71,7 @@ def test_samples_as_they_are_land_once(
 def test_only_what_nothing_is_done_to_lands(tmp_path: Path) -> None:
     file = tmp_path / "plain.toml"
     file.write_text(FILE.format(locator="tcp/127.0.0.1:7447"))
-    spec = reading.read(file)
+    spec = specreader.read(file)
     landed, through = spec.tables
     rule = Expectation(name="known", check="value.n > 0", otherwise="drop")
     (source,) = spec.sources

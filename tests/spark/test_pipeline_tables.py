@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 
 import elea
 from elea.model.errors import ConfigError
-from elea.spark.pipeline import reading, running
+from elea.spark.pipeline import runner, specreader
 from elea.store import Record, Retention, open_log
 from tests.interop.storing import StoringBroker
 
@@ -68,13 +68,13 @@ def test_tables_of_tables_are_written_anew_and_published_by_every_run(
 ) -> None:
     file = tmp_path / "tables.toml"
     file.write_text(TABLES.format(locator=broker.locator))
-    spec = reading.read(file)
+    spec = specreader.read(file)
     session.put_batch([("rooms/1", '{"use": "hall"}'), ("rooms/2", '{"use": "office"}'), ("rooms/3", "{}")])
 
-    first = running.run(spec, spark)
+    first = runner.run(spec, spark)
     before = rows(tmp_path, "now", "key", "use", "changes")
     session.put_batch([("rooms/1", '{"use": "kitchen"}')])
-    second = running.run(spec, spark)
+    second = runner.run(spec, spark)
 
     assert first.ended == second.ended == "done"  # without --once: there is nothing to wait for
     assert before == [("rooms/1", "hall", 1), ("rooms/2", "office", 1), ("rooms/3", None, 1)]
@@ -117,14 +117,14 @@ def test_backfill_of_a_log_without_its_beginning_is_refused_unless_the_loss_is_a
 ) -> None:
     file = tmp_path / "numbers.toml"
     file.write_text(NUMBERS.format(locator=broker.locator))
-    spec = reading.read(file)
+    spec = specreader.read(file)
     (directory,) = [path for path in (tmp_path / "store").iterdir() if path.name.startswith("all")]
     broker.stop()
     with open_log(directory, segment_bytes=4096) as log:
         for n in range(100):
             log.append([Record("numbers/x", json.dumps({"n": n}).encode(), n << 32, b"\1", n)])
     broker.restart()
-    running.run(spec, spark)
+    runner.run(spec, spark)
     broker.stop()
     with open_log(directory) as log:
         for name in list(log.cursors()):  # as a storage does that says past_cursors
@@ -135,9 +135,9 @@ def test_backfill_of_a_log_without_its_beginning_is_refused_unless_the_loss_is_a
     assert 0 < first < 100
 
     with pytest.raises(ConfigError) as refused:
-        running.run(spec, spark, backfill=True)
+        runner.run(spec, spark, backfill=True)
     kept = rows(tmp_path, "kept", "n")
-    done = running.run(spec, spark, backfill=True, accept_loss=True)
+    done = runner.run(spec, spark, backfill=True, accept_loss=True)
 
     said = str(refused.value)
     assert f"backfill of source numbers: log {directory.name} begins at position {first}" in said

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import elea
-from elea.api.staging import StagedBatch
+from elea.api.stagedbatch import StagedBatch
 from elea.model.encoding import Encoding
 from elea.model.errors import StoreFenced
 from elea.model.timestamp import ns_from_ntp64

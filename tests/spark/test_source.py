@@ -20,9 +20,9 @@ from elea.model.encoding import CUSTOM_ENCODING
 from elea.model.errors import StoreError
 from elea.model.node_id import NodeId
 from elea.model.timestamp import Timestamp as ModelTimestamp
-from elea.spark.connecting import close_all
 from elea.spark.logs import Logs
 from elea.spark.options import ReadOptions
+from elea.spark.sessions import close_all
 from tests.interop.inbox import eventually, free_port
 from tests.interop.storing import StoringBroker
 from tests.spark.conftest import client

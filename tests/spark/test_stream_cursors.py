@@ -11,8 +11,8 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 import elea
-from elea.spark.connecting import close_all
 from elea.spark.options import ReadOptions
+from elea.spark.sessions import close_all
 from elea.spark.stream import ZenohStreamReader
 from tests.interop.storing import StoringBroker
 from tests.spark.streaming import Stream, cursors, put

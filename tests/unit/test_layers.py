@@ -20,8 +20,8 @@ ALLOWED = {
     "store": {"model", "wire"},
     "columnar": {"model", "wire"},
     "io": {"model", "notation", "wire", "protocol", "space"},
-    "broker": {"model", "notation", "wire", "protocol", "space", "store", "columnar", "io"},
-    "api": {"model", "notation", "wire", "protocol", "space", "store", "columnar", "io", "broker"},
+    "node": {"model", "notation", "wire", "protocol", "space", "store", "columnar", "io"},
+    "api": {"model", "notation", "wire", "protocol", "space", "store", "columnar", "io", "node"},
 }
 EVERYTHING_BELOW = set(ALLOWED)
 DOORS = {"aio", "uprotocol", "dds", "spark", "cli", "console", "testing", "demo"}

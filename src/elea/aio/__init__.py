@@ -17,17 +17,17 @@ from __future__ import annotations
 from typing import Any
 
 import elea
-from elea.aio.answering import Query, Queryable
 from elea.aio.handle import Pending
 from elea.aio.inbox import Overflow
 from elea.aio.info import LinkEventsListener, SessionInfo, TransportEventsListener
 from elea.aio.liveliness import Liveliness, LivelinessSubscriber, LivelinessToken
 from elea.aio.matching import MatchingListener
-from elea.aio.publishing import Publisher
-from elea.aio.querying import Querier, Replies
-from elea.aio.reading import Cursor, Reading
+from elea.aio.publisher import Publisher
+from elea.aio.querier import Querier, Replies
+from elea.aio.queryable import Query, Queryable
+from elea.aio.rangereader import Cursor, Reading
 from elea.aio.session import Session, open
-from elea.aio.subscribing import Subscriber
+from elea.aio.subscriber import Subscriber
 
 __all__ = [
     "Cursor",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from elea.aio.handle import Handle, Pending, Receiving
 from elea.aio.inbox import DEFAULT_CAPACITY, Overflow
-from elea.aio.querying import ask
+from elea.aio.querier import ask
 from elea.api import liveliness as threaded
 from elea.api.callbacks import Callback
 from elea.api.cancellation import CancellationToken

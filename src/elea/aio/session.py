@@ -9,17 +9,17 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, overload
 
-from elea.aio.answering import Queryable
-from elea.aio.calling import in_thread, twin
 from elea.aio.handle import Pending
 from elea.aio.inbox import DEFAULT_CAPACITY, Caller, Overflow
 from elea.aio.info import SessionInfo
 from elea.aio.liveliness import Liveliness
-from elea.aio.publishing import Publisher, Turns, is_full
-from elea.aio.querying import Querier, ask
-from elea.aio.subscribing import BatchSubscriber, Subscriber, is_pull, paced
+from elea.aio.publisher import Publisher, Turns, is_full
+from elea.aio.querier import Querier, ask
+from elea.aio.queryable import Queryable
+from elea.aio.subscriber import BatchSubscriber, Subscriber, is_pull, paced
+from elea.aio.workers import in_thread, twin
 from elea.api import session as threaded
-from elea.api.arrowing import Arrow
+from elea.api.arrowhandler import Arrow
 from elea.api.callbacks import Callback
 from elea.api.cancellation import CancellationToken
 from elea.api.config import Config
@@ -32,13 +32,13 @@ from elea.model.selector import Selector
 if TYPE_CHECKING:
     from datetime import datetime, timedelta
 
-    from elea.aio.following import Replay
-    from elea.aio.reading import Cursor, Reading
-    from elea.aio.storing import Storing
-    from elea.api.following import Loss
-    from elea.api.pacing import Periodic, Pull
+    from elea.aio.historysubscriber import Replay
+    from elea.aio.rangereader import Cursor, Reading
+    from elea.aio.storeclient import StoreClient
+    from elea.api.historysubscriber import Loss
+    from elea.api.pacedsubscriber import Periodic, Pull
     from elea.api.receipt import Receipt
-    from elea.api.storing import Durability
+    from elea.api.storeclient import Durability
 
 __all__ = ["Session", "open"]
 
@@ -55,7 +55,7 @@ class Session:
     def __init__(self, inner: threaded.Session) -> None:
         self._inner = inner
         self._turns = Turns()
-        self._stores: Storing | None = None
+        self._stores: StoreClient | None = None
         self._callers: weakref.WeakSet[Caller[Any]] = weakref.WeakSet()
 
     # -- the session itself
@@ -199,13 +199,13 @@ class Session:
             async for batch in session.read("home/**", start=1000):
                 print(batch.num_rows)
         """
-        from elea.aio.reading import Reading
+        from elea.aio.rangereader import Reading
 
         return Reading(partial(self._inner.read, key_expr, **options))
 
     def cursor(self, key_expr: KeyExpr | str, name: str, *, log: str | None = None) -> Cursor:
         """A named position in the log of a key expression, which the broker remembers."""
-        from elea.aio.reading import Cursor
+        from elea.aio.rangereader import Cursor
 
         return Cursor(self._storing, self._inner.cursor(key_expr, name, log=log))
 
@@ -240,8 +240,8 @@ class Session:
             if mode is not None and not follows:
                 return paced(self, key_expr, handler, allowed_origin, mode, **waiting)
             if follows:
-                from elea.aio.following import follow, sleeping
-                from elea.api.logreading import Start
+                from elea.aio.historysubscriber import follow, sleeping
+                from elea.api.logreader import Start
 
                 if allowed_origin is not None:
                     raise ValueError(threaded.NO_ORIGIN)
@@ -267,7 +267,7 @@ class Session:
         pace: float | None = 1.0,
     ) -> Replay:
         """The samples that a broker has kept, again: `async for sample in session.replay(…)`."""
-        from elea.aio.following import Replay
+        from elea.aio.historysubscriber import Replay
 
         return Replay(self._inner.replay(key_expr, since, until, pace))
 
@@ -327,11 +327,11 @@ class Session:
         return Liveliness(self)
 
     @property
-    def _storing(self) -> Storing:
+    def _storing(self) -> StoreClient:
         if self._stores is None:
-            from elea.aio.storing import Storing
+            from elea.aio.storeclient import StoreClient
 
-            self._stores = Storing(self._inner)
+            self._stores = StoreClient(self._inner)
         return self._stores
 
     def _full(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from elea.api.calling import TIMEOUT, Call, query
-from elea.api.querying import seconds
+from elea.api.outgoingquery import seconds
+from elea.api.storecall import TIMEOUT, Call, query
 from elea.model.errors import StoreError
 from elea.model.qos import QueryTarget
 

@@ -12,14 +12,14 @@ from elea.api.identity import ZenohId
 from elea.api.info import Link, Transport
 from elea.api.sinks import Sink
 from elea.api.whatami import WhatAmI
-from elea.broker.admin import interface_names
 from elea.io.dispatch import Mailbox
 from elea.model.qos import Priority, Reliability, SampleKind
 from elea.model.values import value_class
+from elea.node.admin import interface_names
 
 if TYPE_CHECKING:
     from elea.api.session import Session
-    from elea.broker.links import Connection
+    from elea.node.links import Connection
 
 __all__ = [
     "LinkEvent",

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from elea.api.cancellation import CancellationToken
 from elea.api.handle import Handle, Receiving
-from elea.api.querying import seconds
+from elea.api.outgoingquery import seconds
 from elea.api.reply import Reply, ReplyError
 from elea.api.sample import Sample
 from elea.api.sinks import Sink
-from elea.broker.own import Watching
 from elea.io.dispatch import Mailbox
 from elea.model.encoding import Encoding
 from elea.model.keyexpr import KeyExpr
 from elea.model.qos import SampleKind
+from elea.node.localface import Watching
 from elea.space.face import Declare, Final, InterestMode, Kinds, Undeclare
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from elea.api.identity import SourceInfo
 from elea.api.info import MatchingStatus
 from elea.api.instrumentation import TimestampInstrumentation
 from elea.api.matching import MatchingListener, matching_status
-from elea.api.querying import QueryOptions, ask
-from elea.api.wanting import ReplyKeyExpr
+from elea.api.outgoingquery import QueryOptions, ask
+from elea.api.queryoptions import ReplyKeyExpr
 from elea.api.zbytes import IntoZBytes
 from elea.io.dispatch import Mailbox
 from elea.model.encoding import Encoding

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from elea.api.answering import hand_over
+from elea.api.answerer import hand_over
 from elea.api.channels import Handler
 from elea.api.handle import Receiving
 from elea.api.query import Query
 from elea.api.sinks import Sink
-from elea.broker.own import Asked
 from elea.io.dispatch import Mailbox
 from elea.model.keyexpr import KeyExpr
 from elea.model.qos import Locality
+from elea.node.localface import Asked
 
 if TYPE_CHECKING:
     from elea.api.session import Session

@@ -18,21 +18,21 @@ from elea.api.config import Config
 from elea.api.handle import Handle
 from elea.api.identity import EntityGlobalId, SourceInfo, ZenohId
 from elea.api.namespace import Namespace
-from elea.api.opening import start
-from elea.api.outlet import PLAIN, Outlet, body_of, into_encoding
-from elea.api.publishing import Publisher
+from elea.api.nodefactory import start
+from elea.api.publisher import Publisher
+from elea.api.putroute import PLAIN, PutRoute, body_of, into_encoding
 from elea.api.quality import qos_for_store, qos_of
 from elea.api.settings import Settings
 from elea.api.sinks import Sink, into_handler
-from elea.api.subscribing import Subscriber
+from elea.api.subscriber import Subscriber
 from elea.api.timestamp import Timestamp
 from elea.api.zbytes import IntoZBytes, into_bytes
-from elea.broker.runtime import Runtime
 from elea.model.encoding import Encoding
 from elea.model.errors import LimitReached, SessionClosed
 from elea.model.keyexpr import KeyExpr
 from elea.model.limits import MAX_DECLARATIONS, MAX_OUTLETS
 from elea.model.qos import CongestionControl, Locality, Priority, QueryTarget, Reliability
+from elea.node.runtime import Runtime
 from elea.wire.zenoh1.samples import split_body
 
 if TYPE_CHECKING:
@@ -41,22 +41,22 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from elea.api.bulk import Bulk
+    from elea.api.batchput import Bulk
     from elea.api.cancellation import CancellationToken
     from elea.api.cursor import Cursor
-    from elea.api.following import Loss
+    from elea.api.historysubscriber import Loss
     from elea.api.instrumentation import TimestampInstrumentation
     from elea.api.liveliness import Liveliness
-    from elea.api.pacing import Periodic, Pull
+    from elea.api.outgoingquery import QueryOptions
+    from elea.api.pacedsubscriber import Periodic, Pull
     from elea.api.querier import Querier
     from elea.api.queryable import Queryable
-    from elea.api.querying import QueryOptions
-    from elea.api.reading import Reading
+    from elea.api.queryoptions import IntoQueryConsolidation, ReplyKeyExpr
+    from elea.api.rangereader import Reading
     from elea.api.receipt import Receipt
-    from elea.api.replaying import Replay
+    from elea.api.replay import Replay
     from elea.api.sessioninfo import SessionInfo
-    from elea.api.storing import Durability, Storing
-    from elea.api.wanting import IntoQueryConsolidation, ReplyKeyExpr
+    from elea.api.storeclient import Durability, StoreClient
     from elea.model.qos import SampleKind
     from elea.model.selector import Selector
     from elea.model.timerange import TimeRange
@@ -88,12 +88,12 @@ class Session:
         self._namespace = None if self._settings.namespace is None else Namespace(self._settings.namespace)
         self._handles: weakref.WeakSet[Handle] = weakref.WeakSet()
         self._eids = itertools.count(SESSION_EID + 1)
-        self._outlets: dict[tuple[str, Locality], Outlet] = {}
+        self._outlets: dict[tuple[str, Locality], PutRoute] = {}
         self._declared: list[str] = []
         self._closed = False
         self._usual: QueryOptions | None = None
         self._ask: Callable[..., object] | None = None
-        self._stores: Storing | None = None
+        self._stores: StoreClient | None = None
         self._bulk: Bulk | None = None
         self._first_use = threading.Lock()
         self._runtime = start(self._settings)
@@ -306,7 +306,7 @@ class Session:
         """
         if durability == "volatile":
             if self._bulk is None:
-                from elea.api.bulk import Bulk
+                from elea.api.batchput import Bulk
 
                 self._bulk = Bulk(self)
             self._bulk.publish(batch)
@@ -349,7 +349,7 @@ class Session:
         Raises:
             NotStored, StoreTrimmed, StoreCorrupt, StoreError, OperationTimeout: by the iteration, if not at once.
         """
-        from elea.api.reading import Reading
+        from elea.api.rangereader import Reading
 
         return Reading(
             self,
@@ -414,9 +414,9 @@ class Session:
         """Receive what is put to a key expression.
 
         Args:
-            mode: when samples are given to the handler, if not at once; see `elea.api.pacing`.
+            mode: when samples are given to the handler, if not at once; see `elea.api.pacedsubscriber`.
             history, since, cursor, auto_commit, on_loss: what was put before, kept by a broker; see
-                `elea.api.following`.
+                `elea.api.historysubscriber`.
         """
         origin = Locality.ANY if allowed_origin is None else allowed_origin
         follows = history is not None or since is not None or cursor is not None
@@ -425,19 +425,19 @@ class Session:
         if follows and allowed_origin is not None:
             raise ValueError(NO_ORIGIN)
         if not follows:
-            from elea.api.pacing import PacedSubscriber
+            from elea.api.pacedsubscriber import PacedSubscriber
 
             assert mode is not None
             return self._keep(PacedSubscriber(self, self._key(key_expr), handler, origin, mode))
-        from elea.api.following import FollowingSubscriber, Start
-        from elea.api.pacing import Periodic
+        from elea.api.historysubscriber import FollowingSubscriber, Start
+        from elea.api.pacedsubscriber import Periodic
 
         start = Start(history, since, cursor)
         windows = None
         if isinstance(mode, Periodic) and not mode.pull:
             windows = mode.windows(self._node.loop)
         elif mode is not None:
-            from elea.api.pulling import PullingSubscriber
+            from elea.api.pullsubscriber import PullingSubscriber
 
             if handler is not None:
                 raise ValueError(NO_HANDLER)
@@ -457,8 +457,8 @@ class Session:
         until: datetime | timedelta | None = None,
         pace: float | None = 1.0,
     ) -> Replay:
-        """The samples that a broker has kept, again: at the pace of their timestamps, see `elea.api.replaying`."""
-        from elea.api.replaying import Replay
+        """The samples that a broker has kept, again: at the pace of their timestamps, see `elea.api.replay`."""
+        from elea.api.replay import Replay
 
         return Replay(self, self._key(key_expr), since, until, pace)
 
@@ -488,7 +488,7 @@ class Session:
         if self._closed:
             self._check()
         if self._ask is None:
-            from elea.api.querying import ask
+            from elea.api.outgoingquery import ask
 
             self._ask = ask  # even if it is there already, an import takes longer than the rest of this
         options = self._usual
@@ -557,14 +557,14 @@ class Session:
     # -- for the parts of a session
 
     @property
-    def _storing(self) -> Storing:
+    def _storing(self) -> StoreClient:
         """What it has to do with stores; made when it is first needed, and once, for it counts samples."""
         if self._stores is None:
-            from elea.api.storing import Storing
+            from elea.api.storeclient import StoreClient
 
             with self._first_use:
                 if self._stores is None:
-                    self._stores = Storing(self)
+                    self._stores = StoreClient(self)
         return self._stores
 
     def _for_store(
@@ -584,7 +584,7 @@ class Session:
         allowed_destination: Locality | None = None,
         source_info: SourceInfo | None = None,
     ) -> dict[str, Any]:
-        """The options of a put or a deletion as `Storing.prepare` takes them."""
+        """The options of a put or a deletion as `StoreClient.prepare` takes them."""
         self._check()
         return {
             # What a store has taken before is a key; looking once more is a tenth of what an acknowledged put costs.
@@ -638,7 +638,7 @@ class Session:
     def _wake(self) -> None:
         self._node.loop.at(self._node.loop.now(), self._node.settle)
 
-    def _outlet(self, key_expr: KeyExpr | str, destination: Locality | None) -> Outlet:
+    def _outlet(self, key_expr: KeyExpr | str, destination: Locality | None) -> PutRoute:
         self._check()
         name = (key_expr if type(key_expr) is str else str(key_expr), destination or Locality.ANY)
         if destination is not None:
@@ -648,7 +648,7 @@ class Session:
             self._key(key_expr)
             if len(self._outlets) >= MAX_OUTLETS:
                 self._outlets.clear()
-            outlet = self._outlets[name] = Outlet(self, *name, numbered=False)
+            outlet = self._outlets[name] = PutRoute(self, *name, numbered=False)
         return outlet
 
     def _options(
@@ -662,8 +662,8 @@ class Session:
         express: bool | None,
         destination: Locality | None,
     ) -> QueryOptions:
-        from elea.api.querying import QueryOptions, seconds
-        from elea.api.wanting import ReplyKeyExpr, into_consolidation
+        from elea.api.outgoingquery import QueryOptions, seconds
+        from elea.api.queryoptions import ReplyKeyExpr, into_consolidation
 
         return QueryOptions(
             QueryTarget.BEST_MATCHING if target is None else target,

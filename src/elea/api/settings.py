@@ -20,7 +20,7 @@ from elea.model.values import value_class
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from elea.broker.storage.settings import StoreSettings
+    from elea.node.storage.settings import StoreSettings
 
 __all__ = [
     "AdminSettings",

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Generic, Protocol, TypeVar
 
-from elea.api.arrowing import Arrow
+from elea.api.arrowhandler import Arrow
 from elea.api.callbacks import Callback, DirectSink
 from elea.api.channels import DEFAULT_CAPACITY, Handler
 

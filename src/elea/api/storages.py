@@ -43,7 +43,7 @@ from elea.model.errors import ConfigError
 from elea.model.values import replaced, value_class
 
 if TYPE_CHECKING:
-    from elea.broker.storage.settings import StorageSettings, StoreSettings
+    from elea.node.storage.settings import StorageSettings, StoreSettings
 
 __all__ = ["Plugins", "store_settings"]
 
@@ -182,7 +182,7 @@ def store_settings(plugins: Json) -> StoreSettings | None:
     manager = plugins.get(MANAGER) if isinstance(plugins, dict) else None
     if not isinstance(manager, dict):
         return None
-    from elea.broker.storage.settings import DEFAULT_LOG, StorageSettings, StoreSettings
+    from elea.node.storage.settings import DEFAULT_LOG, StorageSettings, StoreSettings
 
     # Entries set one by one have not been checked together.
     manager = cast("dict[str, Json]", _manager(manager, f"plugins/{MANAGER}"))
@@ -215,7 +215,7 @@ def _aligned(settings: StorageSettings, replication: Json) -> StorageSettings:
 
 
 def _settings(name: str, item: dict[str, Json], log: Mapping[str, Json] | None) -> StorageSettings:
-    from elea.broker.storage.settings import StorageSettings
+    from elea.node.storage.settings import StorageSettings
 
     volume = item["volume"]
     directory: str | None = None

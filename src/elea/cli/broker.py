@@ -136,7 +136,7 @@ def _config(args: argparse.Namespace) -> Config:
 
 
 def _set_storages(config: Config, args: argparse.Namespace) -> None:
-    from elea.broker.storage.settings import name_of
+    from elea.node.storage.settings import name_of
 
     if args.persist and args.store is None:
         raise CliError("--persist needs a directory", "add --store DIR, or use --transient", 2)

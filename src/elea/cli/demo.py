@@ -14,7 +14,7 @@ from elea.cli.output import Output
 from elea.cli.style import CliError
 
 if TYPE_CHECKING:
-    from elea.demo.judging import Check, Latency
+    from elea.demo.judge import Check, Latency
     from elea.demo.stage import Outcome
 
 __all__ = ["add_arguments", "run"]
@@ -140,7 +140,7 @@ class _Show:
     def outcome(self, outcome: Outcome) -> None:
         """The accounts, and the page."""
         from elea.demo import page
-        from elea.demo.judging import form_of
+        from elea.demo.judge import form_of
 
         self.is_good = outcome.verdict.is_good
         self.out.progress("")

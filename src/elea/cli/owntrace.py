@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from elea.cli.output import Output, say
-from elea.cli.showing import Showing
 from elea.cli.style import CliError
+from elea.cli.tracedisplay import Showing
 
 if TYPE_CHECKING:
     from elea.cli.conversation import Conversation

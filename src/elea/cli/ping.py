@@ -16,7 +16,7 @@ from elea.cli.output import Output, size_text
 from elea.cli.style import CliError
 
 if TYPE_CHECKING:
-    from elea.api.publishing import Publisher
+    from elea.api.publisher import Publisher
     from elea.api.sample import Sample
     from elea.api.session import Session
 

@@ -33,7 +33,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
     from pyspark.errors import PySparkException
 
     from elea.model.errors import PipelineBusy, PipelineChanged, PipelineFailed
-    from elea.spark.pipeline import running
+    from elea.spark.pipeline import runner
     from elea.spark.pipeline.query import cause_of
     from elea.spark.pipeline.report import Report
 
@@ -44,7 +44,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
         # Spark would say the same when it starts the queries, but not in which line.
         spec = read_file(args, out, lambda: spark)
         with _told_to_end() as stop:
-            report = running.run(
+            report = runner.run(
                 spec,
                 spark,
                 once=args.once,

@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Prints who answers; 1 if nobody does."""
     from elea.api import channels
-    from elea.api.scouting import scout
+    from elea.api.scout import scout
     from elea.model.errors import EleaError, OperationTimeout
 
     out = Output(args)

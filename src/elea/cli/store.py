@@ -244,14 +244,14 @@ def _range(args: argparse.Namespace) -> Range:
 
 
 def _import(args: argparse.Namespace, out: Output) -> int:
-    from elea.io.chance import SystemChance
+    from elea.io.systemrandom import SystemRandom
     from elea.model.node_id import NodeId
     from elea.model.timestamp import Hlc
     from elea.store.transfer import Times, import_arrow, import_json
 
     take = import_json if args.format == "json" else import_arrow
     with _stream(args.file, "rb") as source, _opened(args.directory, write=True, create=True) as log:
-        times = Times(log, Hlc(NodeId.random(SystemChance())), time.time_ns(), restamp=args.restamp)
+        times = Times(log, Hlc(NodeId.random(SystemRandom())), time.time_ns(), restamp=args.restamp)
         count = take(log, source, lambda done: out.progress(f"{done} samples"), times)
         end = log.end
     out.progress("")

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from elea.api.config import Config
-    from elea.api.reading import Reading
+    from elea.api.rangereader import Reading
 
 __all__ = ["run"]
 

@@ -106,7 +106,7 @@ def _follow(session: Session, args: argparse.Namespace, out: Output, stop: conne
 
 def _pull(session: Session, args: argparse.Namespace, out: Output, stop: connection.Stop) -> None:
     """Prints what has come, or was kept, when told to, until the input ends."""
-    from elea.api.pacing import Pull
+    from elea.api.pacedsubscriber import Pull
 
     kept = {"history": args.history, "since": args.since, "cursor": args.cursor, "auto_commit": False}
     subscribers = [session.declare_subscriber(key, mode=Pull(), **kept) for key in args.keys]

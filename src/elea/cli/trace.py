@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final, cast
 from elea.cli import connection, owntrace
 from elea.cli.decode import DIALECTS
 from elea.cli.output import Output
-from elea.cli.showing import Showing
 from elea.cli.style import CliError
+from elea.cli.tracedisplay import Showing
 
 if TYPE_CHECKING:
     from elea.cli.conversation import Conversation
@@ -61,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Traces until it is told to end, or its verb has."""
     from elea.io.errors import LinkError
-    from elea.io.listening import listen
+    from elea.io.listener import listen
     from elea.io.loop import Loop
 
     if args.own:

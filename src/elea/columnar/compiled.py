@@ -37,6 +37,6 @@ def writer() -> Callable[..., int] | None:
     """The compiled loop that writes messages; None as for `kernels`."""
     if kernels() is None:
         return None
-    from elea.columnar.writing import write
+    from elea.columnar.writekernel import write
 
     return write

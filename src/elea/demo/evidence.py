@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from elea.demo import ledger
-from elea.demo.judging import Evidence, Stored, Window
+from elea.demo.judge import Evidence, Stored, Window
 from elea.demo.world import Origin
 
 if TYPE_CHECKING:

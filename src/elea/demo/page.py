@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from html import escape
 from typing import Final
 
-from elea.demo.judging import Check, Latency
+from elea.demo.judge import Check, Latency
 from elea.demo.stage import Outcome
 from elea.spark.pipeline.plots import Series, plot
 from elea.spark.pipeline.report import STYLE

@@ -99,7 +99,7 @@ class Processes:
         self._file = file
         self.drivers += 1
         self.heard.is_drained = False
-        self.driver = Child(["elea.demo.driving", str(file)], self._place / "driver.log", self._hear_driver)
+        self.driver = Child(["elea.demo.driver", str(file)], self._place / "driver.log", self._hear_driver)
 
     def see_to_driver(self) -> bool:
         """Start another driver if it has ended by itself; whether it had."""
@@ -121,7 +121,7 @@ class Processes:
             own = rate * share / sum(shares.values())
             words = [by, self.locator, str(self._place / "ledger" / f"{by}.jsonl")]
             self.publishers[by] = Child(
-                ["elea.demo.publishing", *words, "--rate", str(own), "--seed", str(self._seed)],
+                ["elea.demo.demopublisher", *words, "--rate", str(own), "--seed", str(self._seed)],
                 self._place / f"{by}.log", partial(self._hear_publisher, by),
             )  # fmt: skip
         self._tell("publishers", {"by": list(shares), "rate": rate})

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
 from elea.demo.evidence import alert_origin, gather, to_table
-from elea.demo.judging import Latency, Verdict, Window, judge, latency_of
+from elea.demo.judge import Latency, Verdict, Window, judge, latency_of
 from elea.demo.processes import POLL_SECONDS, Processes
 from elea.demo.world import Origin
 from elea.model.errors import DemoFailed

@@ -1,4 +1,4 @@
-"""Making links: connecting to a locator. Listening on one is in `elea.io.listening`, which clients need not import."""
+"""Making links: connecting to a locator. Listening on one is in `elea.io.listener`, which clients need not import."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
 
-from elea.io.gate import Gate
+from elea.io.backpressure import Gate
 from elea.io.timers import monotonic
 from elea.model.limits import MAILBOX, MAILBOX_BYTES, WORKERS
 from elea.model.logger import logger

@@ -1,8 +1,8 @@
 """One connection: sending octets, receiving octets, and an end that wakes everybody who waits on it.
 
 A link knows nothing of what it carries. Stream links (tcp, tls, unix) carry batches behind a length prefix, which
-`elea.io.reading` cuts; a datagram link (udp) carries one batch per datagram. Any number of threads may send, close and
-look; one thread reads. Neither waits, except `send`, for what is said before a session begins.
+`elea.io.batchreader` cuts; a datagram link (udp) carries one batch per datagram. Any number of threads may send, close
+and look; one thread reads. Neither waits, except `send`, for what is said before a session begins.
 """
 
 from __future__ import annotations

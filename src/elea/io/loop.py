@@ -20,8 +20,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
+from elea.io.backpressure import Gate
 from elea.io.dispatch import DispatchQueue
-from elea.io.gate import Gate
 from elea.io.interrupts import Shield, may_be_interrupted
 from elea.io.poller import IN, OUT, Found, Poller
 from elea.io.spin import Spin

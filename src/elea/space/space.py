@@ -14,6 +14,7 @@ from elea.model.limits import MAX_QUERIES
 from elea.model.logger import logger
 from elea.model.node_id import NodeId
 from elea.model.qos import Role
+from elea.space.announcements import Announcements
 from elea.space.entities import Declarations, is_complete_for
 from elea.space.face import (
     Control,
@@ -37,7 +38,6 @@ from elea.space.neighbour import Neighbour
 from elea.space.queries import Queries
 from elea.space.routes import Routes, Seen
 from elea.space.snapshot import Snapshot, take_snapshot
-from elea.space.telling import Telling
 from elea.space.upstream import Upstream, Wanted
 
 __all__ = ["Ignored", "Space"]
@@ -67,7 +67,7 @@ class Space:
         self._declarations = Declarations()
         self._interests = Interests()
         self._upstream = Upstream()
-        self._telling = Telling(self._declarations, self._interests, self._neighbours.values())
+        self._telling = Announcements(self._declarations, self._interests, self._neighbours.values())
         self._routes = Routes(self._declarations, self._upstream, self._neighbours.values(), is_valid=self._is_valid)
         self._queries = Queries(timeout_body)
         self._refusal_body = refusal_body

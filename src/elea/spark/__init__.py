@@ -10,13 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from elea.spark import delta
-    from elea.spark.landing import ingest
+    from elea.spark.deltaingest import ingest
     from elea.spark.progress import progress
-    from elea.spark.starting import session
+    from elea.spark.sparksession import session
 
 __all__ = ["delta", "ingest", "progress", "session"]
 
-_FUNCTIONS = {"ingest": "elea.spark.landing", "session": "elea.spark.starting", "progress": "elea.spark.progress"}
+_FUNCTIONS = {
+    "ingest": "elea.spark.deltaingest",
+    "session": "elea.spark.sparksession",
+    "progress": "elea.spark.progress",
+}
 _MODULES = {"delta": "elea.spark.delta"}
 
 

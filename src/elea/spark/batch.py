@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from elea.model.errors import ConfigError
-from elea.spark.connecting import settle
-from elea.spark.fetching import LogPartition, fetch, sliced, time_range
+from elea.spark.batchplan import Piece, pieces_of, reach, split
+from elea.spark.logpartition import LogPartition, fetch, sliced, time_range
 from elea.spark.logs import Logs
 from elea.spark.offsets import EARLIEST, LATEST, Head, Offset, Place, parse_text
 from elea.spark.options import PARALLELISM, ReadOptions
-from elea.spark.planning import Piece, pieces_of, reach, split
 from elea.spark.rows import Rows
+from elea.spark.sessions import settle
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -86,7 +86,7 @@ class ZenohBatchReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         options = self._options
         if options.is_query:
-            from elea.spark.asking import selectors_of
+            from elea.spark.brokerquery import selectors_of
 
             return [QueryPartition(selector) for selector in selectors_of(options)]
         logs = Logs(options)
@@ -114,7 +114,7 @@ class ZenohBatchReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         rows = rows_maker(self._schema, self._options)
         if isinstance(partition, QueryPartition):
-            from elea.spark.asking import ask
+            from elea.spark.brokerquery import ask
 
             yield from ask(partition.selector, self._options, rows)
         elif isinstance(partition, LogPartition):

@@ -26,7 +26,7 @@ from elea.model.errors import ConfigError
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-    from elea.spark.capture_reading import CaptureOptions, CaptureReader
+    from elea.spark.capture_reader import CaptureOptions, CaptureReader
 
 __all__ = ["COLUMNS", "ZenohCaptureSource"]
 
@@ -76,7 +76,7 @@ class ZenohCaptureSource(DataSource):
 
     def reader(self, schema: StructType) -> CaptureReader:
         """The reader of the columns in `schema`."""
-        from elea.spark.capture_reading import CaptureReader
+        from elea.spark.capture_reader import CaptureReader
 
         _check_columns(schema)
         return CaptureReader(schema, capture_options(self.options))
@@ -89,7 +89,7 @@ def capture_options(given: Mapping[str, str]) -> CaptureOptions:
         ConfigError: one is unknown or has a value it cannot have, or there is no such file.
     """
     from elea.spark.capture_files import files_of
-    from elea.spark.capture_reading import CaptureOptions
+    from elea.spark.capture_reader import CaptureOptions
 
     options = {name.lower().replace("_", ""): text for name, text in given.items()}
     known = {name.lower(): name for name in OPTIONS}

@@ -27,8 +27,8 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
 
 from elea.model.errors import ConfigError, TableConflict
+from elea.spark.arrowmap import ArrowMap
 from elea.spark.deltafiles import RESULT, File, task, write_file
-from elea.spark.mapping import ArrowMap
 from elea.spark.schema import nullable
 
 if TYPE_CHECKING:

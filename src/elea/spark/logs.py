@@ -13,10 +13,10 @@ from elea.model.errors import NoLog, NotStored, StoreClosing, StoreError
 from elea.model.node_id import NodeId
 from elea.model.qos import ConsolidationMode, QueryTarget
 from elea.model.timerange import TimeBound, TimeExpr, TimeRange
-from elea.spark.asking import refused
+from elea.spark.brokerquery import refused
 from elea.spark.brokers import Brokers
-from elea.spark.connecting import answered, session_of, where
 from elea.spark.offsets import Head
+from elea.spark.sessions import answered, session_of, where
 
 if TYPE_CHECKING:
     from elea.api.session import Session
@@ -189,7 +189,7 @@ class Logs:
 
     def measure(self, log: str, start: int, end: int, octets: int) -> int:
         """The position up to which about so many octets lie on disk."""
-        from elea.api.calling import Call, query
+        from elea.api.storecall import Call, query
 
         body = query(f"log={log};from={start};to={end};measure={octets}")
         key, timeout = self.kept[log].key_expr, self._timeout

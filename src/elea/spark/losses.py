@@ -14,7 +14,7 @@ import uuid
 from typing import TYPE_CHECKING, Any, Final
 
 from elea.model.errors import EleaError
-from elea.spark.connecting import session_of
+from elea.spark.sessions import session_of
 
 if TYPE_CHECKING:
     from elea.api.session import Session

@@ -58,15 +58,15 @@ class _Sink:
         self._packed = checked(schema, options)
 
     def _write(self, batches: Iterator[pa.RecordBatch], writer: uuid.UUID, number: int) -> Written:
-        from elea.spark.connecting import session_of
         from elea.spark.samples import Samples
-        from elea.spark.storing import Outlet, chunks
+        from elea.spark.sessions import session_of
+        from elea.spark.sinktask import SinkTask, chunks
 
         done = Written(writer, number)
         outlet = samples = None
         for rows in chunks(batches):
             if outlet is None or samples is None:
-                outlet = Outlet(session_of(self._options), self._options, writer, number)
+                outlet = SinkTask(session_of(self._options), self._options, writer, number)
                 samples = Samples(rows.schema, self._options, self._packed)
             outlet.take(samples.of(rows, NodeId(writer.bytes).data, time.time_ns() // 1000))
             done.rows += rows.num_rows
@@ -76,9 +76,9 @@ class _Sink:
         return done
 
     def _commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        from elea.api.staging import StagedBatch
-        from elea.spark.connecting import session_of
-        from elea.spark.storing import qos_of
+        from elea.api.stagedbatch import StagedBatch
+        from elea.spark.sessions import session_of
+        from elea.spark.sinktask import qos_of
 
         written = [message for message in messages if isinstance(message, Written)]
         self._warn(sum(one.plain for one in written))
@@ -98,8 +98,8 @@ class _Sink:
 
     def _abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Drop what was staged. If that fails, too, the broker does so after a while."""
-        from elea.api.staging import StagedBatch
-        from elea.spark.connecting import session_of
+        from elea.api.stagedbatch import StagedBatch
+        from elea.spark.sessions import session_of
 
         written = [message for message in messages if isinstance(message, Written)]
         try:

@@ -33,10 +33,10 @@ class ZenohDataSource(DataSource):
         return "zenoh"
 
     def schema(self) -> str:
-        from elea.spark.connecting import settle
         from elea.spark.deltafiles import RESULT
         from elea.spark.options import ReadOptions
         from elea.spark.schema import ddl_of
+        from elea.spark.sessions import settle
 
         options = ReadOptions.parse(self.options)
         _load(options)

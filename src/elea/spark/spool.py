@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from elea.api.arrowing import Arrow
+from elea.api.arrowhandler import Arrow
 from elea.model.errors import EleaError, StoreError, StoreFull
 from elea.model.qos import SampleKind
 from elea.store import DEL, PUT, Log, Range, Record, Retention, Sync, open_log
 from elea.store.disk import DiskShelf
-from elea.store.reading import Keys, Reader
+from elea.store.logreads import Keys, Reader
 
 if TYPE_CHECKING:
     from elea.api.sample import Sample

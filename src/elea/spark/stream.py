@@ -23,15 +23,15 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from elea.spark.batch import ranges_of, rows_maker, start_of
-from elea.spark.connecting import close_all, session_of
-from elea.spark.fetching import LogPartition, fetch, sliced
+from elea.spark.batchplan import Piece, Reached, admit, damaged_between, reach
+from elea.spark.logpartition import LogPartition, fetch, sliced
 from elea.spark.logs import Logs
 from elea.spark.losses import Losses
 from elea.spark.offsets import LATEST, Head, Offset, Place, form_of, parse
 from elea.spark.options import SPOOL, ReadOptions
-from elea.spark.planning import Piece, Reached, admit, damaged_between, reach
 from elea.spark.rows import Rows
 from elea.spark.schema import landed, nullable
+from elea.spark.sessions import close_all, session_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -236,7 +236,7 @@ class ZenohStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _source(self) -> Any:
         if self._options.ingest == SPOOL:
-            from elea.spark.spooling import Spooled
+            from elea.spark.spoolstream import Spooled
 
             return Spooled(self._options)
         return Logs(self._options)
@@ -319,7 +319,7 @@ class ZenohStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if isinstance(partition, LogPartition):
             yield from fetch(partition, self._options, rows, strict=self._options.fail_on_data_loss)
             return
-        from elea.spark.spooling import SpoolPartition, read
+        from elea.spark.spoolstream import SpoolPartition, read
 
         if isinstance(partition, SpoolPartition):
             yield from read(partition, self._options, rows)

@@ -8,7 +8,7 @@ from elea.store.columns import SCHEMA
 from elea.store.commit import Committer, Outcome
 from elea.store.disk import Sync
 from elea.store.log import Log, memory_log, open_log
-from elea.store.reading import Range
+from elea.store.logreads import Range
 from elea.store.record import DEL, PUT, Receipt, Record, Stored
 from elea.store.retention import Retention, Trimmed
 from elea.store.shelf import State

@@ -17,7 +17,7 @@ from elea.model.errors import StoreCorrupt
 from elea.model.timestamp import believed_time
 from elea.store.columns import run_of
 from elea.store.latest import Latest
-from elea.store.reading import Range, Reader
+from elea.store.logreads import Range, Reader
 from elea.store.shelf import Checkpoint, Part, View
 from elea.store.sources import Sources
 from elea.store.stamps import believed_times

@@ -56,14 +56,14 @@ from elea.store.files import Files
 from elea.store.index import Index, note_batch
 from elea.store.inplace import Place, place_of
 from elea.store.latest import Latest, is_deleted, position_of
-from elea.store.memory import MemoryShelf
-from elea.store.reading import Keys, Range, Reader
+from elea.store.logreads import Keys, Range, Reader
+from elea.store.memoryshelf import MemoryShelf
 from elea.store.record import Receipt, Record, Stored
 from elea.store.retention import Retention, Trimmed, first_to_keep, held_back
 from elea.store.shelf import Part, Run, Shelf, State, View
 from elea.store.sources import runs_of
 from elea.store.stamps import believed_times, is_believed
-from elea.store.stripping import StrippedShelf
+from elea.store.strippedshelf import StrippedShelf
 
 __all__ = ["Log", "memory_log", "open_log"]
 

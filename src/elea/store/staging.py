@@ -6,7 +6,7 @@ version of the batch counts any more: a repetition is told that it is done, an o
 nobody decided on are forgotten when the writer goes on, or after a day.
 
 In a directory every change is on the disk when its call returns; without one everything ends with the process, as the
-log in memory does. See `elea.broker.storage.committing` for how a batch is carried out.
+log in memory does. See `elea.node.storage.stagerequest` for how a batch is carried out.
 """
 
 from __future__ import annotations

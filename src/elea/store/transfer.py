@@ -18,7 +18,7 @@ from elea.model.timestamp import Hlc, ns_from_ntp64
 from elea.store.columns import SCHEMA, check_batch, fields_of, from_fields
 from elea.store.entrance import read_file
 from elea.store.log import Log
-from elea.store.reading import Range
+from elea.store.logreads import Range
 from elea.store.record import Record, Stored
 from elea.store.stamps import check_stamps, restamped
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from elea.io.errors import CannotConnect, ConnectRefused, ConnectTimeout
 from elea.io.timers import Timer
-from elea.testing.ends import End
+from elea.testing.linkend import End
 from elea.testing.trace import Fate, Form
 
 if TYPE_CHECKING:

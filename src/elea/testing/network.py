@@ -9,16 +9,16 @@ from types import TracebackType
 from typing import Final, Self
 
 from elea.api.config import Config
-from elea.api.opening import link_settings, set_aggregation
+from elea.api.nodefactory import link_settings, set_aggregation
 from elea.api.settings import Settings
-from elea.broker.admin import Admin
 from elea.model.errors import OperationTimeout
 from elea.model.limits import MAX_BATCH
 from elea.model.node_id import NodeId
-from elea.testing.node import Node
-from elea.testing.serving import VirtualRuntime, Wish
+from elea.node.admin import Admin
+from elea.testing.simnode import Node
 from elea.testing.timeline import Timeline
 from elea.testing.trace import Trace
+from elea.testing.virtualnode import VirtualRuntime, Wish
 from elea.testing.wire import Conditions, Wire
 
 __all__ = ["Network"]

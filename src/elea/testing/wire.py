@@ -14,8 +14,8 @@ from typing import Final
 
 from elea.io.udp import UDP_MTU
 from elea.model.limits import MAX_BATCH
-from elea.testing.ends import End
 from elea.testing.flows import Datagrams, Dialling, Flow, Stream
+from elea.testing.linkend import End
 from elea.testing.timeline import Timeline
 from elea.testing.trace import Crossing, Fate, Form, Trace
 

@@ -14,7 +14,6 @@ import pytest
 
 import elea
 from elea import aio
-from elea.aio import publishing
 from elea.aio.inbox import Overflow
 from elea.api.errors import ChannelClosed
 from elea.model.errors import EleaError, OperationTimeout
@@ -228,7 +227,7 @@ def test_a_put_that_would_wait_is_made_in_another_thread(monkeypatch: pytest.Mon
             await publisher.put("x")
             await a.put("full", "x")
             assert makers == [threading.get_ident()] * 2
-            monkeypatch.setattr(publishing, "is_full", lambda outlet, conduit: True)
+            monkeypatch.setattr(publisher, "is_full", lambda outlet, conduit: True)
             monkeypatch.setattr("elea.aio.session.is_full", lambda outlet, conduit: True)
             await publisher.put("x")
             await a.put("full", "x")

@@ -10,7 +10,7 @@ import pytest
 import elea
 from elea.api import logs
 
-NAMES = ("elea", "elea.io", "elea.broker")
+NAMES = ("elea", "elea.io", "elea.node")
 
 
 @pytest.fixture(autouse=True)
@@ -34,12 +34,12 @@ def test_without_the_variable_nothing_is_configured() -> None:
 
 def test_a_level_is_given_where_the_variable_is_not(capsys: pytest.CaptureFixture[str]) -> None:
     elea.init_log_from_env_or("info")
-    logging.getLogger("elea.broker").info("session opened: node=%s", "12")
-    logging.getLogger("elea.broker").debug("not this")
+    logging.getLogger("elea.node").info("session opened: node=%s", "12")
+    logging.getLogger("elea.node").debug("not this")
 
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 1
-    assert lines[0].endswith("elea.broker: session opened: node=12")
+    assert lines[0].endswith("elea.node: session opened: node=12")
     assert " INFO " in lines[0]
 
 
@@ -85,4 +85,4 @@ def test_a_target_alone_switches_on_that_one_only(monkeypatch: pytest.MonkeyPatc
     elea.try_init_log_from_env()
 
     assert logging.getLogger("elea.io").isEnabledFor(logging.DEBUG)
-    assert not logging.getLogger("elea.broker").isEnabledFor(logging.ERROR)
+    assert not logging.getLogger("elea.node").isEnabledFor(logging.ERROR)

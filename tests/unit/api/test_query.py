@@ -10,9 +10,9 @@ import pytest
 
 from elea.api.errors import QueryDropped, ReplyRefused
 from elea.api.query import Query
+from elea.api.queryoptions import ReplyKeyExpr
 from elea.api.sample import Sample
 from elea.api.timestamp import NTP64, Timestamp
-from elea.api.wanting import ReplyKeyExpr
 from elea.api.zbytes import ZBytes
 from elea.model.encoding import Encoding
 from elea.model.errors import EleaError, InvalidKeyExpr

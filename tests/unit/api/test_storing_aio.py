@@ -11,7 +11,7 @@ import pytest
 
 import elea
 from elea import aio
-from elea.api import numbering, reading
+from elea.api import rangereader, samplenumbers
 from elea.model.errors import InvalidKeyExpr, SessionClosed, StoreFull
 from tests.unit.api.stores import Scripted, broker, config, locator_of
 
@@ -60,11 +60,11 @@ async def test_many_puts_are_acknowledged_each_by_its_own_receipt(router: elea.S
 
 @with_store(home="home/**")
 async def test_more_puts_than_the_window_take_turns(router: elea.Session, session: aio.Session) -> None:
-    before, numbering.WINDOW = numbering.WINDOW, 4  # type: ignore[misc]
+    before, samplenumbers.WINDOW = samplenumbers.WINDOW, 4  # type: ignore[misc]
     try:
         receipts = await asyncio.gather(*(session.put(f"home/{n}", str(n), ack=True) for n in range(100)))
     finally:
-        numbering.WINDOW = before  # type: ignore[misc]
+        samplenumbers.WINDOW = before  # type: ignore[misc]
 
     assert {receipt.position for receipt in receipts if receipt} == set(range(100))
 
@@ -94,13 +94,13 @@ async def test_every_verb(router: elea.Session, session: aio.Session) -> None:
 async def test_reading_and_cursor(router: elea.Session, session: aio.Session) -> None:
     for block in range(5):
         await session.put_batch([(f"home/{block}/{n}", "a") for n in range(10)], durability=None)
-    before, reading.CHUNK_BYTES = reading.CHUNK_BYTES, 1  # type: ignore[misc]
+    before, rangereader.CHUNK_BYTES = rangereader.CHUNK_BYTES, 1  # type: ignore[misc]
     try:
         async with session.read("home/**", start=5) as reader:
             assert (reader.log, reader.next) == (None, None)
             positions = [at async for batch in reader for at in batch.column("position").to_pylist()]
     finally:
-        reading.CHUNK_BYTES = before  # type: ignore[misc]
+        rangereader.CHUNK_BYTES = before  # type: ignore[misc]
     assert positions == list(range(5, 50))
     assert (reader.log, reader.next, reader.end, reader.first) == ("home", 50, 50, 0)
     assert reader.epoch is not None

@@ -61,7 +61,7 @@ MODULES = [
     "elea.api.reply",
     "elea.api.sample",
     "elea.api.timestamp",
-    "elea.api.wanting",
+    "elea.api.queryoptions",
     "elea.api.whatami",
     "elea.api.zbytes",
     "elea.model.encoding",

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elea.api import identity, info, instrumentation, timestamp, wanting, whatami
+from elea.api import identity, info, instrumentation, queryoptions, timestamp, whatami
 from elea.api.errors import InvalidValue
 from elea.model.errors import EleaError
 from elea.model.node_id import NodeId
@@ -349,19 +349,19 @@ def test_surroundings_are_compared_by_value() -> None:
 
 
 def test_consolidations() -> None:
-    latest = wanting.QueryConsolidation(ConsolidationMode.LATEST)
+    latest = queryoptions.QueryConsolidation(ConsolidationMode.LATEST)
 
-    assert wanting.into_consolidation(None) is ConsolidationMode.AUTO
-    assert wanting.into_consolidation(latest) is latest.mode() is ConsolidationMode.LATEST
-    assert wanting.into_consolidation(ConsolidationMode.NONE) is ConsolidationMode.NONE
-    assert wanting.QueryConsolidation.AUTO == wanting.QueryConsolidation.DEFAULT != latest
-    assert len({latest, wanting.QueryConsolidation(ConsolidationMode.LATEST)}) == 1
+    assert queryoptions.into_consolidation(None) is ConsolidationMode.AUTO
+    assert queryoptions.into_consolidation(latest) is latest.mode() is ConsolidationMode.LATEST
+    assert queryoptions.into_consolidation(ConsolidationMode.NONE) is ConsolidationMode.NONE
+    assert queryoptions.QueryConsolidation.AUTO == queryoptions.QueryConsolidation.DEFAULT != latest
+    assert len({latest, queryoptions.QueryConsolidation(ConsolidationMode.LATEST)}) == 1
     assert latest != ConsolidationMode.LATEST
     assert repr(latest) == "QueryConsolidation(ConsolidationMode.LATEST)"
     with pytest.raises(TypeError):
-        wanting.QueryConsolidation(1)  # type: ignore[arg-type]
+        queryoptions.QueryConsolidation(1)  # type: ignore[arg-type]
 
 
 def test_which_keys_replies_may_have() -> None:
-    assert wanting.ReplyKeyExpr["DEFAULT"] is wanting.ReplyKeyExpr.MATCHING_QUERY
-    assert repr(wanting.ReplyKeyExpr.ANY) == repr(zenoh.ReplyKeyExpr.ANY)
+    assert queryoptions.ReplyKeyExpr["DEFAULT"] is queryoptions.ReplyKeyExpr.MATCHING_QUERY
+    assert repr(queryoptions.ReplyKeyExpr.ANY) == repr(zenoh.ReplyKeyExpr.ANY)

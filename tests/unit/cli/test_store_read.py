@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from elea.cli import store_read
-from tests.unit.broker.storage.serving import Broker, broker
 from tests.unit.cli.conftest import Elea
+from tests.unit.node.storage.serving import Broker, broker
 
 HOME = {"key_expr": "home/**", "volume": "log"}
 SAMPLES = 12

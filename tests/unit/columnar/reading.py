@@ -7,7 +7,7 @@ from typing import Any
 from elea.columnar import rows as k
 from elea.columnar.blocks import Block
 from elea.columnar.compiled import kernels
-from elea.columnar.scanning import Scanner
+from elea.columnar.scanner import Scanner
 from elea.wire.zenoh1.messages import Del, Encoding, Push, Put, SourceInfo, Timestamp
 from elea.wire.zenoh1.samples import wire_expr_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 
-from elea.demo.judging import Evidence, Stored, Window, judge, latency_of
+from elea.demo.judge import Evidence, Stored, Window, judge, latency_of
 from elea.demo.ledger import Ledger
 from elea.demo.stage import Outcome
 from elea.demo.world import HOT, Origin

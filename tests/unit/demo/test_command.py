@@ -13,7 +13,7 @@ from elea.cli import main
 from elea.cli.demo import _Show
 from elea.cli.output import Output
 from elea.demo import processes
-from elea.demo.judging import judge
+from elea.demo.judge import judge
 from elea.demo.stage import Outcome
 from tests.unit.demo.evidences import evidence, outcome
 

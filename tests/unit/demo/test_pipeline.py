@@ -6,10 +6,10 @@ from importlib.resources import files
 from pathlib import Path
 
 from elea.demo.evidence import TABLES
-from elea.demo.judging import WATERMARK_SECONDS, WINDOW_SECONDS
+from elea.demo.judge import WATERMARK_SECONDS, WINDOW_SECONDS
 from elea.demo.stage import LOCATOR_OF_FILE
 from elea.demo.world import HOT
-from elea.spark.pipeline.reading import read
+from elea.spark.pipeline.specreader import read
 
 
 def test_accounts_and_pipeline_agree(tmp_path: Path) -> None:

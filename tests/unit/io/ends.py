@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from elea.io.batchreader import BatchReader
 from elea.io.dial import connect
 from elea.io.link import Link
-from elea.io.listening import Listener, listen
+from elea.io.listener import Listener, listen
 from elea.io.loop import OUT, Loop, Pollable
-from elea.io.reading import BatchReader
-from elea.io.sending import Frame, Outbox
+from elea.io.outbox import Frame, Outbox
 from elea.io.tls_settings import TlsSettings
 from elea.model.limits import MAX_BATCH
 

@@ -25,7 +25,7 @@ from elea.io.errors import (
     Unreachable,
     UnsupportedLink,
 )
-from elea.io.listening import listen
+from elea.io.listener import listen
 from elea.io.locator import Locator
 from elea.io.loop import Loop
 from tests.unit.io.ends import (
@@ -312,9 +312,9 @@ def test_process_that_forgets_to_close_still_exits() -> None:
     program = """
 import threading
 from elea.io.dial import connect
-from elea.io.listening import listen
+from elea.io.listener import listen
 from elea.io.loop import Loop
-from elea.io.sending import Outbox
+from elea.io.outbox import Outbox
 links = []
 arrived = threading.Event()
 loop = Loop()
@@ -341,8 +341,8 @@ def test_program_without_tls_does_not_pay_for_it() -> None:
     program = """
 import sys
 from elea.io.dial import connect
-from elea.io.listening import listen
-from elea.io import scouting, sending, timers
+from elea.io.listener import listen
+from elea.io import outbox, scouting, timers
 from elea.io.loop import Loop
 loop = Loop()
 listener = listen("tcp/127.0.0.1:0", on_link=lambda link: link.close(), loop=loop)

@@ -16,7 +16,7 @@ import pytest
 from elea.io.dial import connect
 from elea.io.errors import CannotConnect, CertificateError, CertificateRefused, ConnectTimeout, LinkClosed
 from elea.io.link import Link
-from elea.io.listening import listen
+from elea.io.listener import listen
 from elea.io.locator import Locator
 from elea.io.loop import Loop
 from elea.io.tls import TlsLink

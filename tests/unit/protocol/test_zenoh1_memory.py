@@ -12,8 +12,8 @@ from tests.pushes import push_of
 from elea.model.errors import RuleBroken
 from elea.model.qos import Role
 from elea.protocol.zenoh1 import Agreement, Receiver
-from elea.protocol.zenoh1.memory import OAM_MEMORY, OutMemory
-from elea.protocol.zenoh1.sending import Sender
+from elea.protocol.zenoh1.memoryref import OAM_MEMORY, OutMemory
+from elea.protocol.zenoh1.sender import Sender
 from elea.wire.primitives import Unknown
 from elea.wire.zenoh1.batch import encode_batch
 from elea.wire.zenoh1.codec import read_network_message, write_network_message

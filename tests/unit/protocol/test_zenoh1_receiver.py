@@ -22,7 +22,7 @@ from elea.model.errors import (
 from elea.model.qos import Role
 from elea.protocol.zenoh1 import Agreement, Receiver
 from elea.protocol.zenoh1.reassembly import Reassembly
-from elea.protocol.zenoh1.sending import Sender
+from elea.protocol.zenoh1.sender import Sender
 from elea.wire.primitives import Unknown
 from elea.wire.zenoh1.batch import FIRST_NETWORK_ID, encode_batch
 from elea.wire.zenoh1.codec import read_network_message

@@ -11,7 +11,7 @@ import pytest
 
 from elea.model.errors import ConfigError
 from elea.spark import java
-from elea.spark.starting import cores_of, settings_for
+from elea.spark.sparksession import cores_of, settings_for
 
 OLD = "#!/bin/sh\necho 'openjdk version \"1.8.0_392\"' >&2\n"
 NEW = "#!/bin/sh\necho 'openjdk version \"21.0.8\" 2025-07-15' >&2\n"

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from elea.model.errors import ConfigError, DataLost
+from elea.spark.batchplan import LEAST_ROWS, Piece, admit, damaged_between, pieces_of, reach, split
 from elea.spark.offsets import Head, Offset, Place, form_of, parse, parse_text
-from elea.spark.planning import LEAST_ROWS, Piece, admit, damaged_between, pieces_of, reach, split
 
 NUMBERS = st.integers(0, 1 << 62)
 PLACES = st.builds(

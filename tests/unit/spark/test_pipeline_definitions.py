@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from elea.model.errors import PipelineChanged
-from elea.spark.pipeline import backfill, reading
+from elea.spark.pipeline import backfill, specreader
 from elea.spark.pipeline.definitions import FILE, check, definition_of
 from elea.spark.pipeline.spec import Spec
 
@@ -67,7 +67,7 @@ def spec_of(place: Path, *changes: tuple[str, str]) -> Spec:
         text = text.replace(before, after)
     file = place / "house.toml"
     file.write_text(text, encoding="utf-8")
-    return reading.read(file)
+    return specreader.read(file)
 
 
 def begin(spec: Spec, *, state: tuple[str, ...] = ("gold",)) -> None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from elea.model.errors import PipelineError
-from elea.spark.pipeline import ddl, keys, lines, reading, sqltext, starter
+from elea.spark.pipeline import ddl, keys, lines, specreader, sqltext, starter
 from elea.spark.pipeline.problem import Problem, Wrong
 from tests.unit.spark.pipeline_mistakes import GOOD, HEAD, MISTAKES, WARNINGS, step
 
@@ -20,7 +20,7 @@ FILE = Path("fleet.toml")
 
 
 def problems(text: str) -> list[Problem]:
-    return reading.understand(text, FILE)[1]
+    return specreader.understand(text, FILE)[1]
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_there_are_mistakes_enough() -> None:
 def test_mistake_has_line_cause_and_fix(text: str, cause: str, fix: str) -> None:
     meant = next((at for at, line in enumerate(text.splitlines(), 1) if "<<<" in line), None)
 
-    spec, found = reading.understand(text, FILE)
+    spec, found = specreader.understand(text, FILE)
 
     assert spec is None
     errors = [one for one in found if not one.is_warning]
@@ -65,7 +65,7 @@ def test_mistake_has_line_cause_and_fix(text: str, cause: str, fix: str) -> None
 def test_warning_has_line_cause_and_fix_and_lets_the_file_pass(text: str, cause: str, fix: str) -> None:
     meant = next(at for at, line in enumerate(text.splitlines(), 1) if "<<<" in line)
 
-    spec, found = reading.understand(text, FILE)
+    spec, found = specreader.understand(text, FILE)
 
     assert spec is not None
     assert [(one.line, one.is_warning) for one in found] == [(meant, True)]
@@ -89,7 +89,7 @@ def test_read_raises_one_error_with_all_mistakes_as_file_line_what_and_fix(tmp_p
     file.write_text(GOOD.replace("keyexpr", "keyexp").replace('"tables/bronze"', '"state"'))
 
     with pytest.raises(PipelineError) as caught:
-        reading.read(file)
+        specreader.read(file)
 
     assert [one.split(": ")[0] for one in str(caught.value).splitlines()] == [f"{file}:3", f"{file}:4", f"{file}:9"]
     assert all(" — " in one for one in str(caught.value).splitlines())
@@ -101,7 +101,7 @@ def test_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
     file.write_bytes(b"\xff\xfe[")
 
     with pytest.raises(PipelineError, match="no UTF-8 at octet 0 — save the file as UTF-8"):
-        reading.read(file)
+        specreader.read(file)
 
 
 @pytest.mark.parametrize("change", [str, lambda text: "\ufeff" + text, lambda text: text.replace("\n", "\r\n")])
@@ -111,9 +111,9 @@ def test_file_of_any_editor_is_read_with_the_same_lines(tmp_path: Path, change: 
     broken = tmp_path / "broken.toml"
     broken.write_bytes(change(GOOD.replace('"lights"', '"light"')).encode())
 
-    spec = reading.read(file)
+    spec = specreader.read(file)
     with pytest.raises(PipelineError) as caught:
-        reading.read(broken)
+        specreader.read(broken)
 
     assert (spec.name, spec.checkpoints, spec.tables[0].path) == (
         "fleet",
@@ -140,7 +140,7 @@ def test_everything_that_can_be_said_is_understood() -> None:
         + '[publish.alerts]\nfrom = "later"\nformat = "json"\nmode = "update"\noptions = { priority = "data_high" }\n'
     )
 
-    spec, found = reading.understand(text, Path("/home/fleet.toml"))
+    spec, found = specreader.understand(text, Path("/home/fleet.toml"))
 
     assert found == []
     assert spec is not None
@@ -174,7 +174,7 @@ def test_everything_that_can_be_said_is_understood() -> None:
 
 
 def test_starter_is_right_and_has_every_kind_of_part() -> None:
-    spec, found = reading.understand(starter.starter("house"), FILE)
+    spec, found = specreader.understand(starter.starter("house"), FILE)
 
     assert found == []
     assert spec is not None
@@ -335,7 +335,7 @@ def _wrong(look: Any, text: str) -> Wrong | None:
     | st.lists(st.sampled_from([*GOOD.splitlines(), "[step.a]", 'sql = "SELECT 1"', "[["])).map("\n".join)
 )
 def test_any_text_is_a_pipeline_or_has_problems(text: str) -> None:
-    spec, found = reading.understand(text, FILE)
+    spec, found = specreader.understand(text, FILE)
 
     assert (spec is None) == any(not one.is_warning for one in found)
     assert all(one.what and one.fix and one.line <= text.count("\n") + 1 for one in found)

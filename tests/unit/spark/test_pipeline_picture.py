@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from xml.etree import ElementTree
 
-from elea.spark.pipeline import picture, reading
+from elea.spark.pipeline import picture, specreader
 from elea.spark.pipeline.layout import layout
 from elea.spark.pipeline.spec import Spec
 
@@ -63,7 +63,7 @@ PICTURE = """\
 
 
 def spec() -> Spec:
-    found, problems = reading.understand(FILE, Path("p.toml"))
+    found, problems = specreader.understand(FILE, Path("p.toml"))
     assert found is not None, problems
     return found
 
@@ -78,7 +78,7 @@ def test_a_line_that_crosses_another_passes_beneath_it() -> None:
         text += f'[step.{name}]\nsql = "SELECT 1 AS x FROM {reads}"\n'
     for at, reads in enumerate("lsfajo"):
         text += f'[table.t{at}]\nfrom = "{reads}"\npath = "t{at}"\n'
-    found, problems = reading.understand(text, Path("p.toml"))
+    found, problems = specreader.understand(text, Path("p.toml"))
     assert found is not None, problems
 
     drawn = picture.text(found)
@@ -97,7 +97,7 @@ def test_no_two_boxes_share_a_place_and_lines_go_to_the_next_column() -> None:
 
 def test_names_that_are_markup_are_text_in_svg() -> None:
     odd = FILE.replace('"a/**"', '"a/<b>&c/**"')
-    found, problems = reading.understand(odd, Path("p.toml"))
+    found, problems = specreader.understand(odd, Path("p.toml"))
     assert found is not None, problems
 
     root = ElementTree.fromstring(picture.svg(found))

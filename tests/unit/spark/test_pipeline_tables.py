@@ -16,11 +16,11 @@ from deltalake import DeltaTable
 
 from elea.model.errors import ConfigError
 from elea.spark.pipeline import backfill
+from elea.spark.pipeline.maintenance import Upkeep
+from elea.spark.pipeline.rowsplitter import COUNTS, DELTA, GOOD, MASK, QUARANTINE, STAGED, Piece, Plan, Written, task
 from elea.spark.pipeline.spec import Duration, Expectation, Spec, Table
-from elea.spark.pipeline.splitting import COUNTS, DELTA, GOOD, MASK, QUARANTINE, STAGED, Piece, Plan, Written, task
 from elea.spark.pipeline.tables import targets_of
 from elea.spark.pipeline.targets import DeltaTarget, ParquetTarget
-from elea.spark.pipeline.upkeep import Upkeep
 
 SCHEMA = pa.schema([("n", pa.int64()), ("floor", pa.string()), ("value", pa.struct([("x", pa.int64())]))])
 

@@ -9,7 +9,7 @@ import sys
 PROGRAM = """
 import gc, sys
 from importlib.machinery import ModuleSpec
-from elea.spark.connecting import settle
+from elea.spark.sessions import settle
 sys.modules["__main__"].__spec__ = {spec}
 settle()
 first = gc.get_freeze_count()

@@ -40,7 +40,7 @@ OWN = {
     "store/entrance.py": {"open_stream", "read_message", "read_record_batch"},
     "store/segment.py": {"read_message", "read_record_batch", "read_schema"},  # own files, by a checksum with a secret
     "store/disk.py": {"open_stream"},  # the index, the same
-    "spark/pipeline/splitting.py": {"read_schema"},  # what the driver of this job gave its task
+    "spark/pipeline/rowsplitter.py": {"read_schema"},  # what the driver of this job gave its task
     "spark/pipeline/tables.py": {"open_stream"},  # and the task gives back
     "spark/delta.py": {"open_stream"},
     "spark/deltafiles.py": {"read_schema"},

@@ -13,7 +13,7 @@ from elea.model.errors import LimitReached, StoreError, StoreReadOnly, StoreTrim
 from elea.model.pattern import Pattern
 from elea.model.resource import Resource
 from elea.store import DEL, SCHEMA, Log, Range, Record, Retention, State, Stored, memory_log, open_log
-from elea.store.reading import Keys, ntp_bounds
+from elea.store.logreads import Keys, ntp_bounds
 from tests.unit.store.samples import SECOND, filled, sample, stored
 
 

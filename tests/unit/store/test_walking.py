@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from elea.model.errors import StoreCorrupt
-from elea.store import DEL, Log, Range, Record, Retention, memory_log, open_log, reading
+from elea.store import DEL, Log, Range, Record, Retention, logreads, memory_log, open_log
 from elea.store import log as log_module
 from tests.unit.store.samples import sample
 
@@ -96,7 +96,7 @@ def test_order_and_limit(log: Log, newest_first: bool, limit: int | None) -> Non
 
 
 def test_large_samples_are_fetched_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "_OCTETS_AT_ONCE", 10_000)
+    monkeypatch.setattr(logreads, "_OCTETS_AT_ONCE", 10_000)
     log = memory_log()
     log.append([record(number, time=1, octets=3_000) for number in range(50)])
     batches = list(log.latest_arrow())
@@ -109,7 +109,7 @@ def test_large_samples_are_fetched_few_at_a_time(monkeypatch: pytest.MonkeyPatch
 
 
 def test_blocks_that_are_kept_are_bounded_in_octets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "STORE_CACHED_BYTES", 20_000)
+    monkeypatch.setattr(logreads, "STORE_CACHED_BYTES", 20_000)
     with open_log(tmp_path) as log:
         for number in range(20):
             log.append([record(number, time=1, octets=5_000)])

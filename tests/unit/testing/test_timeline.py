@@ -95,7 +95,15 @@ def test_closed_loop_runs_nothing() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["broker/node", "broker/zenoh1", "broker/own", "api/session", "api/publishing", "api/outlet", "api/querying"],
+    [
+        "node/node",
+        "node/zenoh1/face",
+        "node/localface",
+        "api/session",
+        "api/publisher",
+        "api/putroute",
+        "api/outgoingquery",
+    ],
 )
 def test_nodes_ask_their_loop_what_time_it_is(name: str) -> None:
     """What took the time from the machine could not be simulated."""

@@ -6,11 +6,11 @@
 
 from elea.protocol.zenoh1.backoff import Backoff
 from elea.protocol.zenoh1.handshake import NEXT, Input, State
-from elea.protocol.zenoh1.keeping import keep_alive_due, lease_ends, next_deadline, next_keep_alive
+from elea.protocol.zenoh1.keepalive import keep_alive_due, lease_ends, next_deadline, next_keep_alive
 from elea.protocol.zenoh1.opening import OPENING_TIMEOUT, Acceptor, Initiator
 from elea.protocol.zenoh1.password import password_proof, proof_matches
 from elea.protocol.zenoh1.scouting import ANY_ROLE, Found, ScoutAnswerer, Scouter
-from elea.protocol.zenoh1.sending import Sender
+from elea.protocol.zenoh1.sender import Sender
 from elea.protocol.zenoh1.sn import SN_MASKS, initial_sn
 from elea.protocol.zenoh1.terms import Agreement, CloseReason, Offer
 from elea.protocol.zenoh1.transport import Receiver, Sink

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 from elea.model.errors import DecodeError, Malformed, RuleBroken, Truncated, UnknownMessage
 from elea.model.limits import MAX_MESSAGE, REASSEMBLY_BYTES
-from elea.protocol.zenoh1.memory import EXT_MEMORY, OAM_MEMORY, PLACE_BYTES, InMemory
+from elea.protocol.zenoh1.memoryref import EXT_MEMORY, OAM_MEMORY, PLACE_BYTES, InMemory
 from elea.protocol.zenoh1.reassembly import Budget, Reassembly
 from elea.protocol.zenoh1.terms import Agreement
 from elea.wire.primitives import Unknown, long_z, read_extension

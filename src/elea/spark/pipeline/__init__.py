@@ -2,8 +2,8 @@
 
 ::
 
-    spec = elea.spark.pipeline.reading.read("fleet.toml")
-    report = elea.spark.pipeline.running.run(spec)
+    spec = elea.spark.pipeline.specreader.read("fleet.toml")
+    report = elea.spark.pipeline.runner.run(spec)
 
 Importing this needs neither Spark nor Java; reading, checking and drawing a file do not either.
 """

@@ -21,8 +21,8 @@ from urllib.parse import unquote
 from elea.model.errors import ConfigError
 from elea.spark.deltafiles import told
 from elea.spark.pipeline.definitions import definition_of, is_same, keep
+from elea.spark.pipeline.rowsplitter import Written
 from elea.spark.pipeline.spec import AVAILABLE_NOW, Spec, Table
-from elea.spark.pipeline.splitting import Written
 from elea.spark.pipeline.tables import targets_of
 from elea.spark.pipeline.targets import DeltaTarget, Target
 
@@ -67,9 +67,9 @@ def check(spec: Spec, *, accept_loss: bool) -> None:
             raise ConfigError(f"table {table.name}", "a table of parquet has no versions to put a backfill in", hint)
     if accept_loss:
         return
-    from elea.spark.connecting import close_all
     from elea.spark.logs import Logs
     from elea.spark.options import ReadOptions
+    from elea.spark.sessions import close_all
 
     read = {one.name for table in spec.tables for one in spec.upstream(table.reads)}
     try:

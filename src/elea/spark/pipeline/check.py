@@ -14,8 +14,8 @@ from elea.spark.options import ReadOptions
 from elea.spark.pipeline import lines
 from elea.spark.pipeline.parts import Reporter
 from elea.spark.pipeline.problem import Problem
-from elea.spark.pipeline.reading import text_of, understand
 from elea.spark.pipeline.spec import Source, Spec
+from elea.spark.pipeline.specreader import text_of, understand
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from elea.model.errors import EleaError
-from elea.spark.landing import landing
+from elea.spark.deltaingest import landing
 from elea.spark.pipeline.frames import frame_of, landing_source, source_id
+from elea.spark.pipeline.maintenance import Upkeep
 from elea.spark.pipeline.report import SinkReport
+from elea.spark.pipeline.rowsplitter import GOOD
 from elea.spark.pipeline.spec import Publish, Sink, Spec, Table
-from elea.spark.pipeline.splitting import GOOD
 from elea.spark.pipeline.tables import TableWriter
-from elea.spark.pipeline.upkeep import Upkeep
 from elea.spark.progress import Figures, Progress, figures_of
 
 if TYPE_CHECKING:

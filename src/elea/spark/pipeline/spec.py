@@ -1,7 +1,7 @@
 """What a pipeline file says, as values: sources, steps, tables, publishes, and how they hang together.
 
-`elea.spark.pipeline.reading` makes them; by then names exist, nothing goes in a circle and paths are absolute. Nothing
-here needs Spark.
+`elea.spark.pipeline.specreader` makes them; by then names exist, nothing goes in a circle and paths are absolute.
+Nothing here needs Spark.
 """
 
 from __future__ import annotations

@@ -16,10 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from elea.model.errors import ConfigError, ExpectationFailed
+from elea.spark.arrowmap import ArrowMap
 from elea.spark.delta import query_of, schema_of
-from elea.spark.mapping import ArrowMap
-from elea.spark.pipeline.spec import Table
-from elea.spark.pipeline.splitting import (
+from elea.spark.pipeline.rowsplitter import (
     BROKEN,
     COUNTS,
     GOOD,
@@ -32,6 +31,7 @@ from elea.spark.pipeline.splitting import (
     quarantined,
     task,
 )
+from elea.spark.pipeline.spec import Table
 from elea.spark.pipeline.targets import DeltaTarget, ParquetTarget, Target
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class TableWriter:
         """What ended it; Spark tells it with a page of its own."""
         self.after = after
         self.landed: pa.Schema | None = None
-        """The columns of the table, if batches are not its rows but files that have them (`elea.spark.landing`)."""
+        """The columns of the table, if batches are not its rows but files that have them (`elea.spark.deltaingest`)."""
         self._map = ArrowMap()
 
     def __call__(self, rows: DataFrame, batch_id: int) -> None:

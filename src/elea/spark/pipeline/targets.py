@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from elea.model.errors import ConfigError, TableConflict
 from elea.spark.delta import LOG_RETENTION, DeltaWriter, check_schema, fingerprint, local_path
-from elea.spark.pipeline.splitting import DELTA, STAGED
+from elea.spark.pipeline.rowsplitter import DELTA, STAGED
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from elea.spark.pipeline.rowsplitter import Written
     from elea.spark.pipeline.spec import Duration
-    from elea.spark.pipeline.splitting import Written
 
 __all__ = ["DeltaTarget", "ParquetTarget", "Target"]
 

@@ -1,0 +1,127 @@
+"""Publishing record batches: messages are written from columns, without an object per row. Needs pyarrow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+from elea.api.batches import PIECE_ROWS, arrow, parts_of
+from elea.api.putroute import PutRoute
+from elea.api.zbytes import IntoZBytes
+from elea.io.errors import LinkClosed, LinkStalled
+from elea.model.limits import MAX_OUTLETS
+from elea.model.qos import CongestionControl, Locality, Qos
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from elea.api.session import Session
+    from elea.columnar.messages import Outgoing
+
+__all__ = ["Bulk"]
+
+RAW_QOS: Final = Qos(congestion_control=CongestionControl.BLOCK).raw
+"""Who hands over many samples at once can wait for them to leave, so none is dropped on the way out."""
+
+CONDUIT: Final = (RAW_QOS & 7) << 1 | 1
+
+NUMBERED: Final = 8
+"""Samples of a key in one batch from which on the key is given a number: declaring one takes as much as a few keys."""
+
+LEAST_ROOM: Final = 1_024
+
+TOGETHER: Final = 1 << 18
+"""Octets of frames written together: each write costs a system call, and mostly wakes the other end."""
+
+
+class Bulk:
+    """The batches that a session publishes, and the ways of their keys."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._outlets: dict[tuple[str, bool], PutRoute] = {}
+
+    def publish(self, batch: pa.RecordBatch | pa.Table | Iterable[tuple[str, IntoZBytes]]) -> int:
+        """Send the samples of a batch in their order; returns how many, when all have been handed to their links.
+
+        Raises:
+            ValueError, InvalidKeyExpr: the batch is not one of samples; what stands before the part that is none has
+                been sent.
+            LinkStalled: a neighbour that takes nothing was given up.
+        """
+        from elea.columnar.messages import Outgoing
+
+        count = 0
+        for part in parts_of(arrow(), batch):
+            for start in range(0, part.num_rows, PIECE_ROWS):
+                self._send(Outgoing(part.slice(start, PIECE_ROWS)))
+            count += part.num_rows
+        return count
+
+    def _send(self, outgoing: Outgoing) -> None:
+        import numpy as np
+
+        node = self._session._node
+        codes = outgoing.rows[:, 0]
+        counts = np.bincount(codes, minlength=len(outgoing.keys)).tolist()
+        outlets = [self._outlet(key, count >= NUMBERED) for key, count in zip(outgoing.keys, counts, strict=True)]
+        if node.stamper is not None and (missing := outgoing.unstamped):
+            outgoing.stamp(missing, node.clock.reserve(node.loop.wall_ns(), missing), bytes(node.clock.id))
+        # Keys that go the same way travel together.
+        ways: dict[tuple[Any, ...], int] = {}
+        way_of = np.array([ways.setdefault((*outlet.faces, *outlet.boxes), len(ways)) for outlet in outlets], np.int64)
+        for way in range(len(ways)):
+            chosen = None if len(ways) == 1 else np.flatnonzero(way_of[codes] == way)
+            self._send_one_way(outgoing, outlets, outlets[int(np.argmax(way_of == way))], chosen)
+
+    def _send_one_way(self, outgoing: Outgoing, outlets: list[PutRoute], any_of: PutRoute, chosen: Any) -> None:
+        rows = range(len(outgoing.rows)) if chosen is None else chosen.tolist()
+        room = min((face.outbox.room for face in any_of.faces), default=0)
+        if any_of.boxes or (any_of.faces and room < LEAST_ROOM):
+            for row in rows:
+                self._send_alone(outgoing, outlets, row)
+        elif any_of.faces:
+            heads = [outlet._outgoing.prefix(RAW_QOS) for outlet in outlets]
+            parts: list[bytes] = []
+            size = count = 0
+            for piece in outgoing.pieces(heads, chosen, room):
+                if not isinstance(piece, int):
+                    parts += (piece[0], b"")
+                    size += len(piece[0])
+                    count += piece[1]
+                    if size < TOGETHER:
+                        continue
+                self._send_pieces(any_of, parts, size, count)
+                parts, size, count = [], 0, 0
+                if isinstance(piece, int):
+                    self._send_alone(outgoing, outlets, rows[piece])
+            self._send_pieces(any_of, parts, size, count)
+
+    def _send_alone(self, outgoing: Outgoing, outlets: list[PutRoute], row: int) -> None:
+        code, meta, payload = outgoing.sample(row)
+        outlets[code].send(meta, payload, RAW_QOS, True)
+
+    def _send_pieces(self, outlet: PutRoute, parts: list[bytes], size: int, count: int) -> None:
+        """Send `count` samples in pieces of a frame each."""
+        stalled: LinkStalled | None = None
+        for face in outlet.faces if parts else ():
+            try:
+                face.outbox.put(CONDUIT, parts, size, False, count)
+                face.joined += count - (len(parts) >> 1)
+            except LinkClosed as error:
+                stalled = outlet.missed(error, False) or stalled
+        if stalled is not None:
+            raise stalled
+
+    def _outlet(self, key: str, numbered: bool) -> PutRoute:
+        session = self._session
+        outlet = self._outlets.get((key, numbered))
+        if outlet is None:
+            session._key(key)
+            if len(self._outlets) >= MAX_OUTLETS:
+                self._outlets.clear()
+            outlet = self._outlets[key, numbered] = PutRoute(session, key, Locality.ANY, numbered=numbered)
+        session._check()
+        if outlet.generation != session._node.generation:
+            outlet.refresh()
+        return outlet

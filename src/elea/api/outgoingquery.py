@@ -1,0 +1,252 @@
+"""Asking: a query from its call to its last reply, with consolidation, timeout and cancellation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from elea.api.cancellation import CancellationToken
+from elea.api.channels import Handler
+from elea.api.identity import SourceInfo
+from elea.api.namespace import Namespace
+from elea.api.putroute import body_of, into_encoding
+from elea.api.queryoptions import ReplyKeyExpr
+from elea.api.reply import Reply, ReplyError
+from elea.api.sample import Sample, encoding_of
+from elea.api.sinks import Sink
+from elea.api.zbytes import IntoZBytes, into_bytes
+from elea.io.dispatch import Mailbox
+from elea.model import keyexpr
+from elea.model.encoding import Encoding
+from elea.model.keyexpr import KeyExpr
+from elea.model.limits import CACHED_KEY_CHARS, MAX_PLANS
+from elea.model.qos import ConsolidationMode, Locality, Qos, QueryTarget
+from elea.model.selector import Selector
+from elea.node.localface import EXPIRED
+from elea.space.face import Request, Response, ResponseFinal
+from elea.wire.zenoh1 import messages as m
+
+if TYPE_CHECKING:
+    from elea.api.session import Session
+
+__all__ = ["OutgoingQuery", "Plan", "QueryOptions", "ask", "seconds"]
+
+ANY_KEY: Final = "_anyke"
+ADMIN: Final = "@/"
+TIME: Final = "_time"
+NONE: Final = ConsolidationMode.NONE
+
+
+def seconds(timeout: object) -> float:
+    """A time the user gave."""
+    if isinstance(timeout, bool) or not isinstance(timeout, int | float):
+        raise TypeError(f"a timeout is a number of seconds, not {type(timeout).__name__}")
+    if not 0 <= timeout < 1 << 40:
+        raise ValueError(f"a timeout is not negative and not endless, {timeout} is")
+    return float(timeout)
+
+
+class QueryOptions:
+    """How a query is asked; what a querier, and a session for queries without options, remembers."""
+
+    __slots__ = ("_plans", "accept", "consolidation", "destination", "qos", "target", "timeout")
+
+    def __init__(
+        self,
+        target: QueryTarget,
+        consolidation: ConsolidationMode,
+        accept: ReplyKeyExpr,
+        timeout: float,
+        qos: Qos,
+        destination: Locality,
+    ) -> None:
+        self.target = target
+        self.consolidation = consolidation
+        self.accept = accept
+        self.timeout = timeout
+        self.qos = qos
+        self.destination = destination
+        self._plans: dict[str, Plan] = {}
+
+    def plan(self, selector: Selector | KeyExpr | str) -> Plan:
+        """What a query for this selector says, worked out the first time."""
+        text = selector if type(selector) is str else str(selector)
+        found = self._plans.get(text)
+        if found is None:
+            chosen = selector if isinstance(selector, Selector) else Selector(text)
+            found = Plan(self, chosen)
+            if len(text) <= CACHED_KEY_CHARS:
+                if len(self._plans) >= MAX_PLANS:
+                    self._plans.clear()
+                self._plans[text] = found
+        return found
+
+
+class Plan:
+    """What all queries with one selector and the same options have in common."""
+
+    __slots__ = ("any_key", "body", "elsewhere", "here", "key", "mode", "qos", "target", "timeout", "timeout_ms")
+
+    def __init__(self, options: QueryOptions, selector: Selector) -> None:
+        parameters = selector.parameters
+        if options.accept is ReplyKeyExpr.ANY and ANY_KEY not in parameters:
+            parameters.insert(ANY_KEY, "")
+        mode = options.consolidation
+        if mode is ConsolidationMode.AUTO:
+            mode = ConsolidationMode.NONE if TIME in parameters else ConsolidationMode.LATEST
+        self.key = str(selector.key_expr)
+        self.mode = mode
+        self.any_key = ANY_KEY in parameters
+        self.body = m.Query(m.Consolidation(int(mode)), str(parameters) or None)
+        self.target = options.target
+        self.qos = options.qos.raw
+        self.timeout = options.timeout
+        self.timeout_ms = int(options.timeout * 1000)
+        self.here = options.destination is not Locality.REMOTE
+        self.elsewhere = options.destination is not Locality.SESSION_LOCAL
+
+
+class OutgoingQuery:
+    """A query under way. Replies are judged and consolidated here, one at a time (a mailbox sees to that)."""
+
+    __slots__ = ("_any_key", "_key", "_latest", "_mode", "_namespace", "_over", "_sink", "on_end", "refused")
+
+    def __init__(
+        self, key: str, sink: Sink[Reply], mode: ConsolidationMode, any_key: bool, namespace: Namespace | None
+    ) -> None:
+        self._namespace = namespace
+        self._key = key
+        self._sink = sink
+        self._mode = mode
+        self._any_key = any_key
+        self._latest: dict[str, tuple[int, Reply]] = {}
+        self._over = False
+        self.refused = 0
+        self.on_end: Callable[[], None] | None = None
+
+    def take(self, message: object) -> None:
+        """A response, the end, or that time is over."""
+        if self._over:
+            return
+        if isinstance(message, Response):
+            self._response(message)
+            return
+        if message is EXPIRED:
+            self._sink.push(Reply(ReplyError(b"Timeout", Encoding.ZENOH_STRING)))
+        self._end()
+
+    def _response(self, response: Response) -> None:
+        body = response.body
+        key = response.key
+        if isinstance(body, m.Err):
+            self._sink.push(Reply(ReplyError(body.payload, encoding_of(body.encoding)), response.responder))
+            return
+        if not isinstance(body, bytes) and not isinstance(body, m.Reply):
+            self.refused += 1
+            return
+        if self._namespace is not None:
+            own = self._namespace.own(key)
+            if own is None:
+                self.refused += 1
+                return
+            key = own
+        if key != self._key and not self._any_key and not keyexpr.intersects(self._key, key):
+            self.refused += 1  # an answer to another question (zenoh-1 §14.3)
+            return
+        if isinstance(body, bytes):
+            reply = Reply(Sample(key, (0, 0, b"", response.qos, None, body)), response.responder)
+            stamp = -1
+        else:
+            reply = Reply(Sample.decoded(key, body.body, qos=response.qos), response.responder)
+            stamp = -1 if body.body.timestamp is None else body.body.timestamp.ntp64
+        if self._mode is NONE:
+            self._sink.push(reply)
+            return
+        held = self._latest.get(key)
+        if held is not None and stamp < held[0]:
+            return
+        self._latest[key] = (stamp, reply)
+        if self._mode is ConsolidationMode.MONOTONIC:
+            self._sink.push(reply)
+
+    def _end(self) -> None:
+        self._over = True
+        if self._mode is ConsolidationMode.LATEST:
+            for _, reply in self._latest.values():
+                self._sink.push(reply)
+        self._latest.clear()
+        self._sink.close()
+        if self.on_end is not None:
+            self.on_end()
+
+
+def ask(
+    session: Session,
+    selector: Selector | KeyExpr | str,
+    handler: object,
+    options: QueryOptions,
+    *,
+    payload: IntoZBytes | None = None,
+    encoding: Encoding | str | None = None,
+    attachment: IntoZBytes | None = None,
+    source_info: SourceInfo | None = None,
+    cancellation_token: CancellationToken | None = None,
+) -> object:
+    """Send a query; returns what the user gets as handler."""
+    sink: Sink[Reply]
+    user: object
+    if handler is None and session._has_plain_channels:
+        channel: Handler[Reply] = Handler(of="Reply")
+        sink = user = channel
+    else:
+        sink, user = session._handler(handler, "Reply")
+    plan = options.plan(selector)
+    body = plan.body
+    if payload is not None or encoding is not None or attachment is not None or source_info is not None:
+        body = _with_value(body, payload, encoding, attachment, source_info)
+    namespace = session._namespace
+    # A namespace does not hide the node from its own session: what it tells of itself has no other key.
+    about_us = namespace is not None and plan.key.startswith(ADMIN)
+    asking = OutgoingQuery(plan.key, sink, plan.mode, plan.any_key, None if about_us else namespace)
+    own = session._node.own
+    key = plan.key if namespace is None or about_us else namespace.whole(plan.key)
+    request = Request(0, key, plan.target, body, plan.timeout_ms, plan.qos)
+    box = Mailbox(asking.take, channel=sink)
+    if isinstance(sink, Handler):
+        sink.source = session._node
+    number = own.ask(request, box, plan.timeout, here=plan.here, elsewhere=plan.elsewhere and not about_us)
+    if cancellation_token is not None:
+        _let_cancel(cancellation_token, session, number, box, asking)
+    return user
+
+
+def _let_cancel(token: CancellationToken, session: Session, number: int, box: Mailbox, asking: OutgoingQuery) -> None:
+    # Apart from `ask`, whose variables would all live in an object for these two functions.
+    mark = token._add(lambda: _cancel(session, number, box))
+    asking.on_end = lambda: token._remove(mark)
+    if asking._over:  # before it could remove anything
+        token._remove(mark)
+
+
+def _with_value(
+    body: m.Query,
+    payload: IntoZBytes | None,
+    encoding: Encoding | str | None,
+    attachment: IntoZBytes | None,
+    source_info: SourceInfo | None,
+) -> m.Query:
+    value = None
+    if payload is not None or encoding is not None:
+        chosen = into_encoding(encoding)
+        value = m.Value(m.Encoding(chosen.id, chosen.schema), b"" if payload is None else into_bytes(payload))
+    sample = body_of(b"", into_encoding(None), None, attachment, source_info)
+    return m.Query(body.consolidation, body.parameters, sample.source_info, value, sample.attachment)
+
+
+def _cancel(session: Session, number: int, box: Mailbox) -> None:
+    node = session._node
+    if node.own.forget(number):
+        with node.lock:
+            node.space.cancel(node.own, number)
+        node.dispatch.add(box, ResponseFinal(number))
+        node.deliver_soon()

@@ -1,0 +1,674 @@
+"""The sending half of a link: many threads put messages, one thread at a time frames and writes them.
+
+`put` only appends to a list, which one `+=` does atomically. Whoever finds the link idle writes at once in its own
+thread; on a busy link messages pile up while the previous write is under way and leave together as the next batch.
+The thread that fills a batch writes it; what is left over is written by the leader of the loop, and so is what is put
+during one of its turns. Nobody waits for the socket: what the kernel does not take leaves when it has room again, so
+that the bounds below are the only waiting there is.
+
+What a message or a batch is, the framing function knows; nothing here does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias
+
+from elea.io.backpressure import Gate
+from elea.io.errors import REASON_GENERIC, LinkClosed, LinkStalled
+from elea.io.link import Link, Octets, after
+from elea.io.loop import Flushable, Loop
+from elea.io.losses import Losses
+from elea.io.timers import monotonic
+from elea.model.limits import CONTROL_BATCHES, QUEUE_BYTES
+from elea.model.logger import logger
+
+__all__ = ["CONTROL_BATCHES", "IDLE_SECONDS", "QUEUE_BYTES", "Batch", "Frame", "Outbox"]
+
+Batch: TypeAlias = Sequence[Octets]
+"""One batch, ready for the link with its length prefix, in pieces: large payloads need not be joined to anything."""
+
+Frame: TypeAlias = Callable[[int, list[bytes], int, int], tuple[Sequence[Batch], int, int]]
+"""`frame(conduit_key, queue, queued, most)` makes batches of the messages at the front of a queue.
+
+It says how many parts it used, at least one message's and `most` at most, and their octets; `queued` is about what all
+of them have. None at all means that the other end is behind: it is asked again a moment later. It is called by one
+thread at a time, in the order of sending, while others may append to the queue.
+"""
+
+IDLE_SECONDS: Final = 15e-6
+"""A link that wrote nothing for this long is idle: the next message is written by its own thread, at once.
+
+A write costs its caller 3 to 5 µs, waking the leader costs both threads 15 to 20 µs; below this distance between
+messages collecting them is cheaper than either.
+"""
+
+PILED: Final = 524_288
+"""Octets written at once, if so many wait; on a busy link messages larger than a batch wait until they are so many.
+
+Each write wakes the other end, which costs the writer up to 10 µs while a core is idle, and ends with the small packet
+that a message of 64 KiB leaves over. A bare stream of them is 32 k/s one by one, 57 k/s by four and 66 k/s by eight.
+"""
+
+_CREDIT: Final = 3
+"""Messages written at once although they follow closely, after an idle time: a reply and its end, say, are two."""
+
+_ROUNDS: Final = 4
+"""Writes a caller's thread does before it leaves the rest to the leader: nobody works for the others for ever."""
+
+_OVERSHOOT: Final = 8
+"""How far above the bound a conduit may be filled by those who cannot wait: 8 MiB of declarations and answers."""
+
+_SLICE_BATCHES: Final = 4
+"""How many batches of one large message are written together; then more urgent conduits get their turn."""
+
+FORWARDED: Final = 64
+"""How many times the bound forwarded samples may reach that must not be dropped: the links they come from are not read
+meanwhile, but each may bring a batch more.
+"""
+
+_log = logger("elea.io")
+
+
+class _Lane(Gate):
+    """What waits in one conduit: `queue` is a flat list of parts, two for each message; `framed` are batches of it."""
+
+    __slots__ = ("_outbox", "framed", "full_since", "key", "queue", "queued", "seen")
+
+    def __init__(self, outbox: Outbox, key: int) -> None:
+        self.key = key
+        self.full_since = 0.0
+        """Since when links wait for room here and nothing leaves; 0 while none waits."""
+        self.seen = 0  # octets written, when that was looked at last
+        self._outbox = outbox
+        self.queue: list[bytes] = []
+        self.framed: list[Batch] = []
+        # Changed in one line without a call, which the interpreter does not interrupt (a test hammers on it).
+        self.queued = 0
+
+    def is_open(self) -> bool:
+        return self._outbox.has_room(self)
+
+
+class Outbox(Flushable):
+    """Queues, framing and writing of one link.
+
+    Args:
+        room: octets of messages that fit one batch beside its headers; larger ones are framed alone.
+        loop: whose leader writes what callers leave.
+        on_blocked: told that the kernel takes no more, or does again: `on_writable` is to be called when there is room.
+        on_broken: told once when the link broke or stalled, not on `close`; by the leader, so it may take any lock.
+        wait_before_drop: how long a droppable message may wait for room.
+        wait_before_close: how long any other may, before the link is given up with reason 6.
+        losses: what is lost here is counted there too.
+        count: how many messages some parts are, where that is not one for every two.
+    """
+
+    def __init__(
+        self,
+        link: Link,
+        frame: Frame,
+        loop: Loop,
+        *,
+        room: int,
+        on_blocked: Callable[[bool], None],
+        on_broken: Callable[[LinkClosed], None] | None = None,
+        queue_bytes: int = QUEUE_BYTES,
+        wait_before_drop: float = 0.001,
+        wait_before_close: float = 5.0,
+        losses: Losses | None = None,
+        count: Callable[[Sequence[bytes]], int] | None = None,
+    ) -> None:
+        super().__init__()
+        self.link = link
+        self.room = room
+        self.large = room
+        """Larger messages fill no batch with others: they do not fit, or are not in it at all."""
+        self.batches = 0
+        self.octets = 0
+        self.messages = 0
+        self.waited = 0
+        self.losses = Losses(losses)
+        self.last_sent = loop.now()
+        self.error: LinkClosed | None = None
+        self._broken: LinkClosed | None = None
+        self._loop = loop
+        self._now = loop.now
+        self._frame = frame
+        self._count = count
+        self._on_blocked = on_blocked
+        self._on_broken = on_broken
+        self._bound = queue_bytes
+        self._half = queue_bytes // 2
+        self._pile = min(PILED, queue_bytes // 2)
+        self._wait_before_drop = wait_before_drop
+        self._wait_before_close = wait_before_close
+        self._lanes: dict[int, _Lane] = {}
+        self._order: tuple[_Lane, ...] = ()
+        self._control: list[bytes] = []
+        self._rest: Sequence[Batch] = ()
+        self._right = threading.Lock()  # to write; taken without waiting, always
+        self._books = threading.Lock()
+        self._waiters: list[threading.Lock] = []
+        self._blocked = False  # the kernel takes no more
+        self._asleep = True  # the leader does not look after it
+        self._seen = 0  # batches, when it looked last
+        self._credit = _CREDIT
+        self._behind = False  # the other end, when asked last
+        self._taken = 0  # parts, then
+
+    # -- what callers use ------------------------------------------------------------------------------------------
+
+    def put(self, key: int, parts: Sequence[bytes], size: int, droppable: bool, messages: int = 0) -> bool:
+        """Send a message, or several, of two parts each; False when it was dropped.
+
+        `size` is the octets of all `parts`, which must not change; `messages` how many they are, if not one for every
+        two. What is not taken has been counted, whether this returns False or raises.
+
+        Raises:
+            LinkClosed: the link has ended; `LinkStalled` when this message waited in vain and ended it.
+        """
+        try:
+            lane = self._lanes[key]
+        except KeyError:
+            lane = self._new_lane(key)
+        if lane.queued >= self._bound:
+            if not self._admit(lane, droppable, messages or len(parts) >> 1):
+                return False
+        lane.queued = queued = lane.queued + size
+        queue = lane.queue
+        queue += parts
+        # The batch is full when another message like this one would not fit. Order matters: append, then look
+        # whether anybody looks after it; the leader says that it does not, then looks for messages. So one sees the
+        # other.
+        if self._loop.in_turn:
+            self._write_at_end(queued)
+        elif queued + size > self.room and self._is_due(queued, size, len(parts)):
+            self._write_now()
+        elif self._asleep:
+            self._write_or_rouse()
+        return True
+
+    def put_now(self, key: int, parts: Sequence[bytes], size: int, droppable: bool) -> bool:
+        """The same for an express message: written by this thread at once, unless another is writing."""
+        taken = self.put(key, parts, size, droppable)
+        if taken and self._lanes[key].queue:
+            self._write_now()
+        return taken
+
+    def offer(self, key: int, parts: Sequence[bytes], size: int, droppable: bool, messages: int = 0) -> bool:
+        """The same for threads that must neither wait nor fail: False when there is no room or no link any more.
+
+        What happens to a link that has no room for a message that must not be dropped is the caller's to decide.
+        """
+        try:
+            lane = self._lanes[key]
+        except KeyError:
+            lane = self._new_lane(key)
+        if lane.queued >= self._bound:
+            self._write_now()
+            if lane.queued >= self._bound:
+                self._turn_away(droppable, messages or len(parts) >> 1)
+                return False
+        lane.queued = queued = lane.queued + size
+        queue = lane.queue
+        queue += parts
+        if self._loop.in_turn:
+            self._write_at_end(queued)
+        elif queued + size > self.room and self._is_due(queued, size, len(parts)):
+            self._write_now()
+        elif self._asleep:
+            self._write_or_rouse()
+        return True
+
+    def push(self, key: int, parts: Sequence[bytes], size: int, most: int = _OVERSHOOT) -> bool:
+        """The same for what can neither wait here nor be lost: taken beyond the bound, up to `most` times it.
+
+        Who may wait does so afterwards, with `wait_for_room` or `hold_back`; else False says that the other node takes
+        nothing more.
+        """
+        try:
+            lane = self._lanes[key]
+        except KeyError:
+            lane = self._new_lane(key)
+        if self._bound < 0 or lane.queued >= self._bound * most:
+            self._turn_away(False, len(parts) >> 1)
+            return False
+        lane.queued = queued = lane.queued + size
+        queue = lane.queue
+        queue += parts
+        if self._loop.in_turn:
+            self._write_at_end(queued)
+        elif queued + size > self.room and self._is_due(queued, size, len(parts)):
+            self._write_now()
+        elif self._asleep:
+            self._write_or_rouse()
+        return True
+
+    def wait_for_room(self, key: int) -> None:
+        """Wait until a conduit is below its bound again; a link that stays full is given up. Raises as `put`."""
+        lane = self._lanes.get(key)
+        if lane is not None and lane.queued >= self._bound:
+            self._admit(lane, False, 0)  # it has been taken: if the link ends, `_discard` counts it
+
+    def hold_back(self, key: int) -> bool:
+        """Have the link that is read now wait until a conduit has room again; False if this thread reads none.
+
+        A link that takes nothing for `wait_before_close` is given up.
+        """
+        lane = self._lanes.get(key)
+        if lane is None or lane.queued < self._bound or not self._is_open():
+            return True
+        if not self._loop.hold(lane):
+            return False
+        if not lane.full_since:
+            lane.full_since = self._now()
+            with self._books:
+                self.waited += 1
+        return True
+
+    def has_room(self, lane: _Lane) -> bool:
+        """Whether those who wait for room in a conduit may go on."""
+        if not self._is_open() or lane.queued <= self._half:
+            lane.full_since = 0.0
+            return True
+        if self.octets != lane.seen:
+            lane.seen, lane.full_since = self.octets, self._now()
+        elif self._now() - lane.full_since > self._wait_before_close:
+            self._fail(LinkStalled(self.link.remote, self._wait_before_close))
+            return True
+        return False
+
+    def hold(self) -> bool:
+        """Write nothing until `let_go`, which must follow: messages put in between leave together. False if one is
+        writing; `let_go` must follow all the same.
+        """
+        if not self._right.acquire(False):
+            return False
+        self._asleep = False  # nobody need be woken
+        return True
+
+    def let_go(self, held: bool) -> None:
+        """The end of `hold`."""
+        if held:
+            self._asleep = True
+            self._right.release()
+        self._write_now()
+
+    def control(self, batch: bytes) -> bool:
+        """Send a ready-made batch before everything that waits; never blocks, False when too many wait already."""
+        self._check_open()
+        if len(self._control) >= CONTROL_BATCHES:
+            return False
+        self._control.append(batch)
+        self._write_now()
+        return True
+
+    def queued(self, key: int) -> int:
+        """Octets of a conduit that wait to be framed."""
+        lane = self._lanes.get(key)
+        return 0 if lane is None else lane.queued
+
+    def is_full(self, key: int) -> bool:
+        """Whether the next message of a conduit would have to wait for room."""
+        return self.queued(key) >= self._bound
+
+    def await_room(self, key: int, timeout: float) -> bool:
+        """Wait until a conduit is at most half full; False when that took too long or the link has ended.
+
+        Nothing is given up: for those who make messages only as fast as they leave.
+        """
+        lane = self._lanes.get(key)
+        if lane is None or lane.queued <= self._half:
+            return self._is_open()
+        deadline = monotonic() + timeout
+        while self._is_open():
+            waiter = self._register()
+            if lane.queued <= self._half:
+                self._unregister(waiter)
+                return self._is_open()
+            self._rouse()
+            remaining = deadline - monotonic()
+            if remaining <= 0 or not waiter.acquire(timeout=remaining):
+                self._unregister(waiter)
+                return self._is_open() and lane.queued <= self._half
+        return False
+
+    def flush(self, timeout: float) -> bool:
+        """Wait until nothing waits any more; False when that took too long or the link has ended."""
+        deadline = monotonic() + timeout
+        while True:
+            self._write_now()
+            waiter = self._register()
+            if not self._is_open() or self._all_written():
+                self._unregister(waiter)
+                return self._is_open()
+            self._rouse()
+            remaining = deadline - monotonic()
+            if remaining <= 0 or not waiter.acquire(timeout=remaining):
+                self._unregister(waiter)
+                return self._is_open() and self._all_written()
+
+    def close(self, reason: int = REASON_GENERIC) -> None:
+        """End at once: the link is closed, what waits is counted as dropped, blocked callers raise `LinkClosed`."""
+        self._end(LinkClosed(self.link.remote, "closed", reason))
+
+    # -- waiting ---------------------------------------------------------------------------------------------------
+
+    def _admit(self, lane: _Lane, droppable: bool, messages: int) -> bool:
+        """Whether there is room, or was in time."""
+        if self._is_open() and self._wait_for_room(lane, droppable):
+            return True
+        self._turn_away(droppable, messages)
+        if self._is_open():
+            if droppable:
+                return False
+            self._fail(LinkStalled(self.link.remote, self._wait_before_close))
+        self._check_open()
+        return False
+
+    def _wait_for_room(self, lane: _Lane, droppable: bool) -> bool:
+        """False if it waited in vain, or the link ended meanwhile."""
+        self._write_now()
+        if lane.queued < self._bound:
+            return True
+        with self._books:
+            self.waited += 1
+        deadline = monotonic() + (self._wait_before_drop if droppable else self._wait_before_close)
+        while True:
+            waiter = self._register()
+            # Half empty, not just below the bound: else every batch written would wake a thread for one message.
+            if lane.queued <= self._half and self._is_open():
+                self._unregister(waiter)
+                return True
+            self._rouse()
+            remaining = deadline - monotonic()
+            if self._is_open() and remaining > 0 and waiter.acquire(timeout=remaining):
+                continue
+            self._unregister(waiter)
+            return lane.queued < self._bound  # never, once the link has ended
+
+    def _turn_away(self, droppable: bool, messages: int) -> None:
+        self.losses.add("closed" if self.error is not None else "full" if droppable else "refused", messages)
+
+    def _register(self) -> threading.Lock:
+        waiter = threading.Lock()
+        waiter.acquire()
+        self._waiters.append(waiter)
+        return waiter
+
+    def _unregister(self, waiter: threading.Lock) -> None:
+        with contextlib.suppress(ValueError):  # woken in between
+            self._waiters.remove(waiter)
+
+    def _wake_waiters(self) -> None:
+        with contextlib.suppress(IndexError):
+            while True:
+                self._waiters.pop().release()
+
+    def _is_open(self) -> bool:
+        # A method, so that nobody who reads it twice is told by a type checker that it cannot have changed.
+        return self.error is None
+
+    def _check_open(self) -> None:
+        error = self.error
+        if error is not None:
+            raise error.with_traceback(None)
+
+    # -- writing ---------------------------------------------------------------------------------------------------
+
+    def _is_due(self, queued: int, size: int, parts: int) -> bool:
+        """Whether what fills a batch is written at once. On a busy link, a message that fills several waits for others;
+        if none come, the leader sees to it.
+        """
+        return size <= self.large or parts > 2 or queued >= self._pile
+
+    def _write_at_end(self, queued: int) -> None:
+        """Leave what was put to the end of the turn, unless that is much."""
+        if queued >= self._pile:
+            self._write_now()
+        elif not self.is_dirty:
+            self.is_dirty = True
+            self._loop.dirty.append(self)
+            if not self._loop.in_turn:  # it has just ended: the leader may have looked already
+                self._write_now()
+
+    def _write_or_rouse(self) -> None:
+        if self._now() - self.last_sent > IDLE_SECONDS:
+            self._credit = _CREDIT
+            self._write_now()
+        elif self._credit:
+            self._credit -= 1
+            self._write_now()
+        else:
+            self._rouse()
+
+    def _write_now(self) -> None:
+        """Write as far as the kernel takes it. Whoever writes already looks again when done, so one try is enough."""
+        if self._blocked or not self._right.acquire(False):
+            return
+        try:
+            self._drain(_ROUNDS)
+        finally:
+            self._right.release()
+        if not self._is_open():
+            self._discard()
+        elif self._work():
+            if self._asleep and not self._blocked:
+                self._rouse()
+        elif self._waiters:
+            self._wake_waiters()
+
+    def _rouse(self) -> None:
+        """Have the leader look after it."""
+        self._asleep = False
+        self._loop.flush_soon(self)
+
+    def on_flush(self) -> bool:
+        """What the leader does: write what waits. Whether it is to look again in a moment."""
+        self.is_dirty = False
+        has_more = False
+        others_wrote = self.batches != self._seen
+        if not self._blocked and self._right.acquire(False):
+            try:
+                has_more = self._drain(_ROUNDS)
+            finally:
+                self._right.release()
+        if not self._is_open():
+            self._discard()
+            return False
+        if has_more and self._work():
+            self._loop.flush_soon(self)  # the others first
+            return False
+        if not self._asleep and not self._blocked:
+            self._seen = self.batches
+            if others_wrote:
+                # Callers fill batches. Calling the leader for each would cost four context switches a time, so it
+                # looks from time to time instead.
+                return True
+            self._asleep = True
+        # Whoever holds the right to write now looks for work after it, and finds that nobody looks after this.
+        if self._work() and not self._blocked and not self._right.locked():
+            self._asleep = False
+            return True
+        if self._waiters and not self._blocked:
+            self._wake_waiters()
+        return False
+
+    def on_writable(self) -> None:
+        """The kernel has room again."""
+        self._blocked = False
+        self._on_blocked(False)
+        self._loop.flush_one(self)
+
+    def _work(self) -> bool:
+        if self._rest or self._control or self.link.held:
+            return True
+        for lane in self._order:  # noqa: SIM110 - a generator costs more than all of this, after every message
+            if lane.queue or lane.framed:
+                return True
+        return False
+
+    def _all_written(self) -> bool:
+        return not self._work() and not self._right.locked() and not self._work()
+
+    def _drain(self, rounds: int) -> bool:
+        """Frame and write, the most urgent conduit first, until the kernel takes no more; whether there is more."""
+        try:
+            if (self._rest or self.link.held) and not self._write(self._rest):
+                return False
+            while rounds and self._is_open():
+                rounds -= 1
+                lane = None
+                if self._control:
+                    batches: Sequence[Batch] = [(batch,) for batch in self._control]
+                    del self._control[: len(batches)]
+                else:
+                    lane, most = self._most_urgent()
+                    if lane is None:
+                        return False
+                    batches = self._take_more(lane, most) if self.link.streamed else self._take(lane, most)
+                    if self._behind and not batches:
+                        return False
+                self.batches += len(batches)
+                if not self._write(batches):
+                    return False
+                if self._waiters and (lane is None or lane.queued <= self._half):
+                    self._wake_waiters()
+        except LinkClosed as error:
+            self._fail(error)
+        except BaseException as error:
+            # A fault in framing, or an interrupt: nobody knows how much was written, so the stream has no next octet.
+            self._fail(LinkClosed(self.link.remote, f"writing was interrupted by {type(error).__name__}: {error}"))
+            raise
+        return True
+
+    def _most_urgent(self) -> tuple[_Lane | None, int]:
+        """The next conduit that has something, and how many parts of its queue may go before anything more urgent.
+
+        What was put into a more urgent conduit first goes first, always: a declaration and the sample that relies on it
+        are in two of them, and both may come while this looks.
+        """
+        while True:
+            found: _Lane | None = None
+            for lane in self._order:
+                if lane.queue or lane.framed:
+                    found = lane
+                    break
+            if found is None:
+                return None, 0
+            most = len(found.queue)
+            for lane in self._order:  # again, and it may be another
+                if lane is found:
+                    return found, most
+                if lane.queue or lane.framed:
+                    break
+
+    def _take_more(self, lane: _Lane, most: int) -> Sequence[Batch]:
+        """Several batches: each write lets other threads have the interpreter, and getting it back may take 5 ms."""
+        batches = list(self._take(lane, most))
+        octets = _octets(batches)
+        while octets < PILED and not lane.framed and not self._behind:
+            most -= self._taken
+            if most <= 0:
+                break
+            more = self._take(lane, most)
+            batches += more
+            octets += _octets(more)
+        return batches
+
+    def _take(self, lane: _Lane, most: int) -> Sequence[Batch]:
+        """The next batches of a conduit."""
+        self._taken, self._behind = 0, False
+        if not lane.framed:
+            queue = lane.queue
+            batches, count, size = self._frame(lane.key, queue, lane.queued, most)
+            self._taken, self._behind = count, count == 0
+            del queue[:count]
+            lane.queued -= size
+            self.messages += count >> 1
+            if len(batches) <= _SLICE_BATCHES:
+                return batches
+            lane.framed = list(batches)
+        taken, lane.framed = lane.framed[:_SLICE_BATCHES], lane.framed[_SLICE_BATCHES:]
+        return taken
+
+    def _write(self, batches: Sequence[Batch]) -> bool:
+        """Whether everything is with the kernel; the rest is kept in `_rest` otherwise."""
+        link = self.link
+        if not batches and not link.held:
+            return True
+        if link.streamed:
+            pieces = batches[0] if len(batches) == 1 else [piece for batch in batches for piece in batch]
+            sent = link.try_send(pieces[0] if len(pieces) == 1 else pieces)
+            self.octets += sent
+            size = len(pieces[0]) if len(pieces) == 1 else _octets((pieces,))
+            self._rest = (after(pieces, sent),) if sent < size else ()
+        else:
+            done = 0
+            for batch in batches:
+                data = batch[0] if len(batch) == 1 else b"".join(batch)
+                if not link.try_send(data):
+                    break
+                self.octets += len(data)
+                done += 1
+            self._rest = batches[done:]
+        self.last_sent = self._now()
+        self._loop.writes += 1
+        if not self._rest and not link.held:
+            return True
+        self._blocked = True
+        self._on_blocked(True)
+        return False
+
+    # -- beginning and end -----------------------------------------------------------------------------------------
+
+    def _new_lane(self, key: int) -> _Lane:
+        with self._books:
+            if key not in self._lanes:
+                self._lanes[key] = _Lane(self, key)
+                self._order = tuple(self._lanes[known] for known in sorted(self._lanes))
+            return self._lanes[key]
+
+    def _fail(self, error: LinkClosed) -> None:
+        self._end(error, broken=error)
+
+    def _end(self, error: LinkClosed, broken: LinkClosed | None = None) -> None:
+        with self._books:
+            if self.error is not None:
+                return
+            self.error = error
+            self._broken = broken
+            self._bound = -1
+        if broken is not None:
+            _log.info("link broke remote=%s problem=%s", self.link.remote, error.problem)
+            self._loop.soon(self._tell_broken)
+        self.link.close()
+        self._blocked = False
+        if self._right.acquire(False):  # else who writes now sees to it
+            self._discard()
+            self._right.release()
+        self._wake_waiters()
+
+    def _tell_broken(self) -> None:
+        if self._broken is not None and self._on_broken is not None:
+            self._on_broken(self._broken)
+
+    def _discard(self) -> None:
+        """Count and forget what was never framed."""
+        with self._books:
+            for lane in self._order:
+                lost = len(lane.queue) >> 1 if self._count is None else self._count(lane.queue)
+                self.losses.add("closed", lost)
+                lane.queue.clear()
+                lane.framed.clear()
+
+
+def _octets(batches: Sequence[Batch]) -> int:
+    octets = 0
+    for batch in batches:
+        for piece in batch:
+            octets += len(piece)
+    return octets

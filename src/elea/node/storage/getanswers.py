@@ -1,0 +1,88 @@
+"""Plain gets on stored keys: the latest values, or with parameters history, a time, positions.
+
+`_time=[…]`, `_history`, `_as_of=…`, `_from=…`, `_to=…`, `_limit=…`, `_order=newest`; names of others are ignored.
+Answers are streamed: the next ones are read when the previous ones are on their way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from elea.model.errors import InvalidSelector
+from elea.model.timerange import TimeExpr, TimeRange
+from elea.model.timestamp import Timestamp
+from elea.node.storage.records import body_of
+from elea.node.storage.storequery import StoreQuery
+from elea.store import Range, Stored
+
+if TYPE_CHECKING:
+    from elea.node.storage.storage import Storage
+
+__all__ = ["answer", "as_of_time", "is_quick", "order_of"]
+
+RESERVED = ("_time", "_history", "_as_of", "_from", "_to", "_limit", "_order")
+
+
+def is_quick(asking: StoreQuery, storage: Storage) -> bool:
+    """Whether the answer is one sample that is there: then the thread that read the query answers it."""
+    return "*" not in asking.key and storage.is_settled() and not any(name in RESERVED for name, _ in asking.parameters)
+
+
+def answer(asking: StoreQuery, storage: Storage, now_ns: int) -> None:
+    """Send every sample that a query asks for.
+
+    Raises:
+        InvalidSelector: a parameter makes no sense.
+        StoreError: what it asks for cannot be read.
+        Gone: nobody waits any more.
+    """
+    if is_quick(asking, storage):
+        found = storage.log.latest(asking.key)
+        if found is not None:
+            asking.reply(asking.key, body_of(found.record), 0)
+        return
+    chosen = _chosen(asking, storage, now_ns)
+    storage.wait_settled()
+    for stored in chosen:
+        record = stored.record
+        asking.reply(record.key, body_of(record), len(record.payload) + len(record.key))
+
+
+def _chosen(asking: StoreQuery, storage: Storage, now_ns: int) -> Iterator[Stored]:
+    parameters = asking.parameters
+    limit, newest = asking.number("_limit"), order_of(asking, "_order")
+    time = parameters.get("_time")
+    start, end = asking.number("_from"), asking.number("_to")
+    if "_as_of" in parameters:
+        at = as_of_time(parameters.get("_as_of") or "", now_ns)
+        log = storage.log
+        return _later(lambda: log.as_of(asking.key, time_ns=at, position=end, newest_first=newest, limit=limit))
+    if time is None and start is None and end is None and "_history" not in parameters:
+        return _later(lambda: storage.log.latest_matching(asking.key, newest_first=newest, limit=limit))
+    within = None if time is None else TimeRange.parse(time).resolve(now_ns)
+    wanted = Range(asking.key, start, end, within, limit, newest, by_time=within is not None)
+    return _later(lambda: storage.log.read(wanted))
+
+
+def order_of(asking: StoreQuery, name: str) -> bool:
+    """Whether the newest are wanted first."""
+    order = asking.parameters.get(name)
+    if order not in (None, "", "newest", "oldest"):
+        raise InvalidSelector(str(asking.parameters), f"{name} is {order!r}, neither newest nor oldest")
+    return order == "newest"
+
+
+def as_of_time(text: str, now_ns: int) -> int:
+    """A time as nanoseconds since 1970: an instant, `now(…)`, or a timestamp."""
+    if "/" in text:
+        try:
+            return Timestamp.parse(text).ns
+        except ValueError as error:
+            raise InvalidSelector(text, str(error)) from error
+    return TimeExpr.parse(text).resolve(now_ns)
+
+
+def _later(make: Callable[[], Iterator[Stored]]) -> Iterator[Stored]:
+    """The same samples, looked for when the first is wanted."""
+    yield from make()

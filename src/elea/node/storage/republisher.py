@@ -1,0 +1,69 @@
+"""Samples that a storage got as a request, on their way to live subscribers: from the broker's own session."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from elea.node.routecache import Arrived, Keeping, Route
+from elea.node.storage.records import pushed_of
+from elea.node.zenoh1.fanout import Fanout
+
+if TYPE_CHECKING:
+    from elea.io.dispatch import Mailbox
+    from elea.node.node import Node
+    from elea.node.storage.storage import Storage
+    from elea.store import Record
+
+__all__ = ["Republisher"]
+
+MAX_ROUTES: Final = 10_000
+
+
+class Republisher:
+    """Used by one thread at a time. `own` are the mailboxes of storages, whose samples do not come back to them."""
+
+    def __init__(self, node: Node, own: set[Mailbox]) -> None:
+        self._node = node
+        self._own = own
+        self._routes: dict[str, Route] = {}
+        self._bundle = Fanout(None)
+
+    def publish(self, records: Sequence[Record], keeper: Storage) -> None:
+        """Send records to everybody who wants them, but not to `keeper`, who has them."""
+        node = self._node
+        # One look for all keys first: mostly nobody wants any of them, and a look at each is 1 µs a sample.
+        if not records or not self.is_wanted(keeper.key_expr, keeper):
+            return
+        for record in records:
+            if not self.is_wanted(record.key, keeper):
+                continue
+            route = self.route(record.key)
+            run = [pushed_of(record)]
+            if route.faces:
+                self._bundle.add(route, run, True, record.arrival_ns)
+            for box in route.boxes:
+                if box not in self._own:
+                    node.dispatch.add(box, Arrived(route.expr, run, True), len(record.payload))
+            for other in route.keepers:
+                if other is not keeper:
+                    other.keep([(record.key, run)], record.arrival_ns)
+        self._bundle.flush()
+        if node.dispatch:
+            node.deliver_soon()
+
+    def is_wanted(self, key: str, keeper: Keeping) -> bool:
+        """Whether there is anybody but `keeper` for samples on a key, or on any key of an expression."""
+        route = self.route(key)
+        if route.faces or any(other is not keeper for other in route.keepers):
+            return True
+        return any(box not in self._own for box in route.boxes)
+
+    def route(self, key: str) -> Route:
+        """Where samples on a key go."""
+        route = self._routes.get(key)
+        if route is None or route.generation != self._node.generation:
+            if len(self._routes) >= MAX_ROUTES:
+                self._routes.clear()
+            route = self._routes[key] = self._node.route(self._node.own, key)
+        return route

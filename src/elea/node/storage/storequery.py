@@ -1,0 +1,130 @@
+"""A query to a storage: what it asks, whether anybody still waits for the answer, and how fast they take it.
+
+Answers are made only as fast as they leave: the outbox of the link they leave by is the back pressure. A query ends
+when its time is over or the session it came from has gone; then `Gone` stops whoever makes its answers.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from elea.model.encoding import Encoding
+from elea.model.errors import EleaError, InvalidSelector
+from elea.model.selector import Parameters
+from elea.node.zenoh1.face import Zenoh1Face
+from elea.space.face import Response
+from elea.wire.zenoh1 import messages as m
+
+if TYPE_CHECKING:
+    from elea.node.localface import Asked
+    from elea.node.node import Node
+
+__all__ = ["Gone", "StoreQuery", "error_form"]
+
+JSON: Final = m.Encoding(Encoding.APPLICATION_JSON.id, Encoding.APPLICATION_JSON.schema)
+
+LOOK_SECONDS: Final = 0.25
+"""How often who waits for a slow reader looks whether it is still there."""
+
+LOOK_OCTETS: Final = 64 * 1024
+"""Octets of answers after which the room is looked at."""
+
+
+class Gone(EleaError):
+    """Nobody waits for the answer any more."""
+
+
+class StoreQuery:
+    """One query, as the party of a storage in it."""
+
+    __slots__ = ("_asked", "_ended", "_is_closing", "_node", "_since", "body", "key", "parameters", "qos")
+
+    def __init__(self, node: Node, asked: Asked, is_closing: Callable[[], bool]) -> None:
+        self._node = node
+        self._asked = asked
+        self._is_closing = is_closing
+        self._since = 0
+        self._ended = False
+        self.key = asked.request.key
+        self.qos = asked.request.qos
+        body = asked.request.body
+        self.body = body if isinstance(body, m.Query) else m.Query()
+        self.parameters = Parameters(self.body.parameters or "")
+
+    def number(self, name: str) -> int | None:
+        """A parameter that is a whole number from 0."""
+        text = self.parameters.get(name)
+        if text is None:
+            return None
+        if not (text.isascii() and text.isdigit() and len(text) <= 19):
+            raise InvalidSelector(str(self.parameters), f"{name} is {text!r}, not a whole number")
+        return int(text)
+
+    def reply(self, key: str, body: m.Put | m.Del, octets: int) -> None:
+        """Send an answer; waits for room now and then, never with a lock held."""
+        self._since += octets + 64
+        if self._since > LOOK_OCTETS:
+            self.await_room()
+            self._since = 0
+        self._respond(key, m.Reply(body))
+
+    def fields(self) -> dict[str, str]:
+        """All parameters at once, for those who look at several; of a name given twice the last one counts."""
+        pairs = [piece.partition("=") for piece in (self.body.parameters or "").split(";")]
+        return {name: value for name, _, value in pairs}
+
+    def reply_json(self, form: object, key: str | None = None) -> None:
+        """Send an answer that is a small object, on the key of the query or another."""
+        self.reply_text(json.dumps(form, separators=(",", ":")), key)
+
+    def reply_text(self, form: str, key: str | None = None) -> None:
+        """The same, written already."""
+        self._respond(key or self.key, m.Reply(m.Put(form.encode(), encoding=JSON)))
+
+    def fail(self, error: EleaError) -> None:
+        """Send what went wrong, and the end."""
+        self._respond(self.key, m.Err(json.dumps(error_form(error), separators=(",", ":")).encode(), encoding=JSON))
+        self.done()
+
+    def done(self) -> None:
+        """Say that there is no more; once."""
+        if not self._ended:
+            self._ended = True
+            self._asked.done()
+
+    def await_room(self) -> None:
+        """Wait until the asker can take more.
+
+        Raises:
+            Gone: nobody waits for the answer any more.
+        """
+        while not self._has_room():
+            pass
+
+    def _has_room(self) -> bool:
+        if self._is_closing():
+            raise Gone("the broker is being closed")
+        own, number = self._node.own, self._asked.request.id
+        if self._asked.here:
+            if not own.is_asking(number):
+                raise Gone("the query has ended")
+            return True  # whoever answers waits for room in its mailbox
+        with self._node.lock:
+            face = self._node.space.asker(own, number)
+        if face is None:
+            raise Gone("the query has ended")
+        if not isinstance(face, Zenoh1Face):
+            return True
+        return face.outbox.await_room((self.qos & 7) << 1 | 1, LOOK_SECONDS)
+
+    def _respond(self, key: str, body: m.ResponseBody) -> None:
+        responder = (self._node.node_id, 0)
+        self._asked.respond(Response(self._asked.request.id, key, body, self.qos, responder))
+
+
+def error_form(error: EleaError) -> dict[str, object]:
+    """An error as the client makes it again: its class, its text, and its fields."""
+    fields = {name: value for name, value in vars(error).items() if isinstance(value, str | int | None)}
+    return {**fields, "error": type(error).__name__, "text": str(error)}

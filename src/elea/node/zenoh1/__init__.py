@@ -1,0 +1,1 @@
+"""All that knows sessions of Zenoh 1.x."""
