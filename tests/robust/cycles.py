@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 
 import elea
-from elea.node.links import Connection
+from elea.node.connection import Connection
 from tests.robust.children import Child, config, facts, node
 
 __all__ = ["FAR", "Left", "cycle", "left", "main", "run"]

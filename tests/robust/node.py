@@ -76,7 +76,7 @@ class Commands:
 
     def objects(self) -> int:
         """How many links this process still remembers; of elea only."""
-        from elea.node.links import Connection
+        from elea.node.connection import Connection
 
         gc.collect()
         return sum(isinstance(one, Connection) for one in gc.get_objects())

@@ -7,7 +7,7 @@ import socket
 import pytest
 
 import elea
-from elea.node.links import Connection
+from elea.node.connection import Connection
 from tests.robust.children import PATIENCE, config, eventually, node
 from tests.robust.cycles import FAR, left, run
 

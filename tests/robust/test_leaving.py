@@ -89,8 +89,8 @@ def test_close_waits_for_a_slow_neighbour_that_goes_on_reading() -> None:
 
         session.close()
 
-        assert connection.session is not None
-        assert connection.session.outbox.losses.counts["closed"] == 0
+        assert connection.machine.outbox is not None
+        assert connection.machine.outbox.losses.counts["closed"] == 0
         assert taken < COUNT
         eventually(lambda: router.octets > taken * SIZE, "all that was taken has arrived")
     finally:

@@ -12,7 +12,6 @@ from elea.aio.matching import MatchingListener
 from elea.aio.workers import in_thread, twin
 from elea.api import publisher as threaded
 from elea.api.info import MatchingStatus
-from elea.api.putroute import PutRoute
 from elea.model.encoding import Encoding
 from elea.model.keyexpr import KeyExpr
 from elea.model.qos import CongestionControl, Priority, Reliability
@@ -25,16 +24,7 @@ if TYPE_CHECKING:
     from elea.api.timestamp import Timestamp
     from elea.api.zbytes import IntoZBytes
 
-__all__ = ["Publisher", "Turns", "is_full"]
-
-
-def is_full(outlet: PutRoute, conduit: int) -> bool:
-    """Whether a put would have to wait for room on some link."""
-    for face in outlet.faces:
-        outbox = face.outbox
-        if outbox.is_full(conduit):
-            return True
-    return False
+__all__ = ["Publisher", "Turns"]
 
 
 class Turns:
@@ -151,7 +141,4 @@ class Publisher(Handle):
         return await self._session._storing.put(ack=ack, numbers=inner._numbers, **inner._for_store(options))
 
     def _full(self) -> bool:
-        outlet = self._inner._outlet
-        if outlet.generation != self._inner._session._node.generation:
-            outlet.refresh()
-        return is_full(outlet, outlet.conduit)
+        return self._inner._outlet.would_wait()

@@ -13,7 +13,7 @@ from elea.aio.handle import Pending
 from elea.aio.inbox import DEFAULT_CAPACITY, Caller, Overflow
 from elea.aio.info import SessionInfo
 from elea.aio.liveliness import Liveliness
-from elea.aio.publisher import Publisher, Turns, is_full
+from elea.aio.publisher import Publisher, Turns
 from elea.aio.querier import Querier, ask
 from elea.aio.queryable import Queryable
 from elea.aio.subscriber import BatchSubscriber, Subscriber, is_pull, paced
@@ -342,10 +342,8 @@ class Session:
         allowed_destination: Locality | None = None,
         **others: object,
     ) -> bool:
-        outlet = self._inner._outlet(key_expr, allowed_destination)
-        if outlet.generation != self._inner._node.generation:
-            outlet.refresh()
-        return is_full(outlet, (Priority.DATA if priority is None else priority) << 1 | 1)
+        qos = int(Priority.DATA if priority is None else priority)
+        return self._inner._outlet(key_expr, allowed_destination).is_full(qos)
 
 
 def open(config: Config | None = None, *, timestamp_callback: Any = None) -> Pending[Session]:

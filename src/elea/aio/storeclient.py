@@ -213,8 +213,8 @@ class StoreClient:
                 outbox.let_go(was)
 
     def _outboxes(self) -> list[Outbox]:
-        sessions = [connection.session for connection in tuple(self._session._runtime.links.connections)]
-        return [session.outbox for session in sessions if session is not None]
+        found = [connection.machine.outbox for connection in tuple(self._session._runtime.links.connections)]
+        return [outbox for outbox in found if outbox is not None]
 
     def _teller(self, go_on: Callable[[], object]) -> Callable[[], None]:
         return partial(self._tell, go_on)

@@ -20,7 +20,7 @@ from elea.api.namespace import Namespace
 from elea.io.dispatch import Mailbox
 from elea.model.limits import CACHED_ROUTES, PATIENCE
 from elea.node.node import Node
-from elea.node.routecache import Arrived
+from elea.node.route import SampleRun
 from elea.wire.zenoh1.samples import Pushed
 
 if TYPE_CHECKING:
@@ -210,7 +210,7 @@ class BatchSink:
             elif self._due:
                 self._wait()
         else:
-            if isinstance(item, Arrived):
+            if isinstance(item, SampleRun):
                 self._take_run(item)
             else:
                 self._settle()
@@ -237,7 +237,7 @@ class BatchSink:
         self._node.dispatch.add(self.box, TICK)
         self._node.deliver_soon()
 
-    def _take_run(self, arrived: Arrived) -> None:
+    def _take_run(self, arrived: SampleRun) -> None:
         key: str | None = str(arrived.key)
         if self._namespace is not None:
             key = self._namespace.own(str(arrived.key))

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 from elea.api.batches import PIECE_ROWS, arrow, parts_of
 from elea.api.putroute import PutRoute
 from elea.api.zbytes import IntoZBytes
-from elea.io.errors import LinkClosed, LinkStalled
 from elea.model.limits import MAX_OUTLETS
 from elea.model.qos import CongestionControl, Locality, Qos
 
@@ -69,49 +68,32 @@ class Bulk:
             outgoing.stamp(missing, node.clock.reserve(node.loop.wall_ns(), missing), bytes(node.clock.id))
         # Keys that go the same way travel together.
         ways: dict[tuple[Any, ...], int] = {}
-        way_of = np.array([ways.setdefault((*outlet.faces, *outlet.boxes), len(ways)) for outlet in outlets], np.int64)
+        way_of = np.array(
+            [
+                ways.setdefault((*[face for way in outlet.ways for face in way.faces], *outlet.boxes), len(ways))
+                for outlet in outlets
+            ],
+            np.int64,
+        )
         for way in range(len(ways)):
             chosen = None if len(ways) == 1 else np.flatnonzero(way_of[codes] == way)
             self._send_one_way(outgoing, outlets, outlets[int(np.argmax(way_of == way))], chosen)
 
     def _send_one_way(self, outgoing: Outgoing, outlets: list[PutRoute], any_of: PutRoute, chosen: Any) -> None:
-        rows = range(len(outgoing.rows)) if chosen is None else chosen.tolist()
-        room = min((face.outbox.room for face in any_of.faces), default=0)
-        if any_of.boxes or (any_of.faces and room < LEAST_ROOM):
-            for row in rows:
-                self._send_alone(outgoing, outlets, row)
-        elif any_of.faces:
-            heads = [outlet._outgoing.prefix(RAW_QOS) for outlet in outlets]
-            parts: list[bytes] = []
-            size = count = 0
-            for piece in outgoing.pieces(heads, chosen, room):
-                if not isinstance(piece, int):
-                    parts += (piece[0], b"")
-                    size += len(piece[0])
-                    count += piece[1]
-                    if size < TOGETHER:
-                        continue
-                self._send_pieces(any_of, parts, size, count)
-                parts, size, count = [], 0, 0
-                if isinstance(piece, int):
-                    self._send_alone(outgoing, outlets, rows[piece])
-            self._send_pieces(any_of, parts, size, count)
-
-    def _send_alone(self, outgoing: Outgoing, outlets: list[PutRoute], row: int) -> None:
-        code, meta, payload = outgoing.sample(row)
-        outlets[code].send(meta, payload, RAW_QOS, True)
-
-    def _send_pieces(self, outlet: PutRoute, parts: list[bytes], size: int, count: int) -> None:
-        """Send `count` samples in pieces of a frame each."""
-        stalled: LinkStalled | None = None
-        for face in outlet.faces if parts else ():
-            try:
-                face.outbox.put(CONDUIT, parts, size, False, count)
-                face.joined += count - (len(parts) >> 1)
-            except LinkClosed as error:
-                stalled = outlet.missed(error, False) or stalled
-        if stalled is not None:
-            raise stalled
+        """Send rows that go to the same places: in columns if that can be done, else one by one."""
+        if not any_of.boxes and len(any_of.ways) == 1:
+            # Keys that go elsewhere are not chosen; any way stands for theirs.
+            ways = [outlet.ways[0] if outlet.ways else any_of.ways[0] for outlet in outlets]
+            done = any_of.ways[0].put_columns(outgoing, ways, chosen, RAW_QOS)
+            if done is True:
+                return
+            if done is not False:
+                any_of.missed(done, False)
+                return
+        if any_of.boxes or any_of.ways:
+            for row in range(len(outgoing.rows)) if chosen is None else chosen.tolist():
+                code, meta, payload = outgoing.sample(row)
+                outlets[code].send(meta, payload, RAW_QOS, True)
 
     def _outlet(self, key: str, numbered: bool) -> PutRoute:
         session = self._session

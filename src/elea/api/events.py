@@ -19,7 +19,7 @@ from elea.node.admin import interface_names
 
 if TYPE_CHECKING:
     from elea.api.session import Session
-    from elea.node.links import Connection
+    from elea.node.connection import Connection
 
 __all__ = [
     "LinkEvent",
@@ -38,21 +38,21 @@ _KINDS = {SampleKind.PUT: "Put", SampleKind.DELETE: "Delete"}
 
 def transport_of(connection: Connection) -> Transport | None:
     """The session of a connection as users see it; None before there is one."""
-    session = connection.session
-    if session is None:
+    face = connection.face
+    if face is None:
         return None
-    return Transport(ZenohId(session.node_id), WhatAmI.of(session.role), session.agreement.qos, False)
+    return Transport(ZenohId(face.subject.node_id), WhatAmI.of(face.subject.role), face.has_priorities, False)
 
 
 def link_of(connection: Connection) -> Link | None:
     """The link of a connection as users see it; None before there is a session."""
-    session, link = connection.session, connection.link
-    if session is None:
+    face, link = connection.face, connection.link
+    if face is None:
         return None
-    qos = session.agreement.qos
+    qos = face.has_priorities
     reliability = Reliability.RELIABLE if link.reliable else Reliability.BEST_EFFORT
     return Link(
-        ZenohId(session.node_id),
+        ZenohId(face.subject.node_id),
         link.local,
         link.remote,
         None,

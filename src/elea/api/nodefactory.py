@@ -15,15 +15,14 @@ from elea.model.qos import Role
 from elea.node.admin import Admin
 from elea.node.links import LinkSettings
 from elea.node.runtime import Runtime
-from elea.protocol.zenoh1.backoff import Backoff
-from elea.protocol.zenoh1.terms import Offer
+from elea.protocol.backoff import Backoff
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from elea.node.discovery import Discovery
     from elea.node.node import Node
     from elea.node.storage.service import Storages
-    from elea.node.zenoh1.discovery import Discovery
 
 __all__ = ["link_settings", "set_aggregation", "start"]
 
@@ -33,7 +32,7 @@ _log = logger("elea.api")
 def start(settings: Settings) -> Runtime:
     """A node as `settings` describe it, listening and connected."""
     node_id = settings.id or NodeId.random(SystemRandom())
-    runtime = Runtime(node_id.data, settings.role, link_settings(settings, node_id), timestamping=settings.timestamping)
+    runtime = Runtime(node_id.data, settings.role, link_settings(settings), timestamping=settings.timestamping)
     set_aggregation(runtime.node, settings)
     admin = settings.admin
     Admin(runtime.node, runtime.links, enabled=admin.enabled, read=admin.read, metadata=settings.metadata)
@@ -47,6 +46,7 @@ def start(settings: Settings) -> Runtime:
         # Clients take no part in gossip, and one that is told where to connect and does not scout finds nobody.
         if settings.role is not Role.CLIENT or settings.scouting.multicast.enabled or not connect.locators:
             runtime.discovery = _discovery(runtime, settings)
+        if runtime.discovery is not None:
             runtime.discovery.start()
         runtime.connect(connect.locators, timeout=connect.timeout, must=connect.exit_on_failure)
         if runtime.discovery is not None and settings.role is not Role.CLIENT:
@@ -94,13 +94,12 @@ def _can_compress() -> bool:
     return False
 
 
-def _discovery(runtime: Runtime, settings: Settings) -> Discovery:
-    from elea.node.zenoh1.discovery import Discovery, DiscoverySettings
-    from elea.node.zenoh1.gossip import Rules
+def _discovery(runtime: Runtime, settings: Settings) -> Discovery | None:
+    from elea.node.discovery import DiscoverySettings, GossipRules
 
     scouting = settings.scouting
     multicast, gossip = scouting.multicast, scouting.gossip
-    rules = Rules(gossip.target, gossip.autoconnect, gossip.greater_zid, gossip.multihop)
+    rules = GossipRules(gossip.target, gossip.autoconnect, gossip.greater_zid, gossip.multihop)
     found = DiscoverySettings(
         timeout=scouting.timeout,
         delay=scouting.delay,
@@ -114,31 +113,27 @@ def _discovery(runtime: Runtime, settings: Settings) -> Discovery:
         wait_connected=settings.wait_connected,
         wait_declared=settings.wait_declared,
     )
-    return Discovery(runtime.node, runtime.links, found)
+    return runtime.links.dialect().discovery(found)
 
 
-def link_settings(settings: Settings, node_id: NodeId) -> LinkSettings:
+def link_settings(settings: Settings) -> LinkSettings:
     """What a configuration says of links."""
     transport, link, auth = settings.transport, settings.transport.link, settings.auth
     credentials = None
     if auth.user is not None and auth.password is not None:
         credentials = (auth.user.encode(), auth.password.encode())
     retry = settings.connect.retry
-    offer = Offer(
-        node_id.data,
-        settings.role,
+    wait = link.queue.wait_before_close
+    return LinkSettings(
         batch_size=link.batch_size,
         sn_bits=min(link.resolution_bits, 32),
         qos=transport.qos,
         lowlatency=transport.lowlatency,
         compression=transport.compression and _can_compress(),
-        lease_ms=int(link.lease * 1000),
+        lease=link.lease,
+        keep_alives=link.keep_alive,
         region_name=None if settings.region_name is None else settings.region_name.encode(),
         credentials=credentials,
-    )
-    wait = link.queue.wait_before_close
-    return LinkSettings(
-        offer,
         tls=_tls(settings),
         users=None if auth.dictionary_file is None else _users(auth.dictionary_file),
         open_timeout=transport.open_timeout,
@@ -146,7 +141,6 @@ def link_settings(settings: Settings, node_id: NodeId) -> LinkSettings:
         accept_pending=transport.accept_pending,
         max_message=link.max_message_size,
         max_sessions=transport.max_sessions,
-        keep_alives=link.keep_alive,
         wait_before_drop=link.queue.wait_before_drop,
         wait_before_close=3600.0 if wait is None else wait,
         spin=link.spin,

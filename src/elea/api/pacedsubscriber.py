@@ -20,7 +20,7 @@ from elea.io.loop import Loop
 from elea.io.timers import Timer
 from elea.model.keyexpr import KeyExpr
 from elea.model.qos import Locality
-from elea.node.routecache import Arrived
+from elea.node.route import SampleRun
 from elea.protocol import pacing
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ class PacedSubscriber(Subscriber[H]):
     def _deliver(self, item: object) -> None:
         now = _now(self._loop)
         with self._pacing:
-            if isinstance(item, Arrived):
+            if isinstance(item, SampleRun):
                 namespace = self._session._namespace
                 key = item.key if namespace is None else namespace.own_expr(item.key)
                 if key is not None:

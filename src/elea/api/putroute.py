@@ -11,21 +11,20 @@ from elea.api.identity import SourceInfo
 from elea.api.timestamp import Timestamp
 from elea.api.zbytes import IntoZBytes, into_bytes
 from elea.io.dispatch import Mailbox
-from elea.io.errors import LinkClosed, LinkStalled
+from elea.io.errors import LinkStalled
 from elea.model.encoding import Encoding
 from elea.model.keyexpr import KeyExpr
-from elea.model.limits import MAX_HEADERS
 from elea.model.qos import Locality
-from elea.node.routecache import Arrived
-from elea.node.zenoh1.pushes import OutgoingKey, stamped
+from elea.node.route import SampleRun
+from elea.node.stamper import stamped
+from elea.space.way import Publication, Way
 from elea.wire.zenoh1 import messages as m
 from elea.wire.zenoh1.samples import split_body
 
 if TYPE_CHECKING:
     from elea.api.instrumentation import TimestampInstrumentation
     from elea.api.session import Session
-    from elea.io.outbox import Outbox
-    from elea.node.zenoh1.face import Zenoh1Face
+    from elea.model.errors import EleaError
 
 __all__ = ["PLAIN", "PublisherRoute", "PutRoute", "body_of", "into_encoding"]
 
@@ -66,35 +65,31 @@ def body_of(
 class PutRoute:
     """Where samples of one key go from this process; found again when the space has changed."""
 
-    __slots__ = ("_here", "_key", "_numbered", "_outgoing", "_remote", "_session", "boxes", "faces", "generation")
+    __slots__ = ("_here", "_key", "_numbered", "_remote", "_session", "boxes", "generation", "ways")
 
     def __init__(self, session: Session, key: str, destination: Locality, *, numbered: bool) -> None:
         self._session = session
-        self._key = key = session._whole(key)
+        self._key = session._whole(key)
         self._here = destination is not Locality.REMOTE
         self._remote = destination is not Locality.SESSION_LOCAL
         self._numbered = numbered
-        self._outgoing = OutgoingKey(key, 0)
         self.generation = -1
-        self.faces: tuple[Zenoh1Face, ...] = ()
+        self.ways: tuple[Way, ...] = ()
         self.boxes: list[Mailbox] = []
 
     def refresh(self) -> None:
         """Find the way again."""
         node = self._session._node
-        route = node.route(node.own, self._key)
+        route = node.route(node.own, self._key, declared=self._numbered)
         self.generation = route.generation
-        self.faces = tuple(route.faces) if self._remote else ()  # type: ignore[arg-type]
+        self.ways = route.ways if self._remote else ()
         self.boxes = list(route.boxes) if self._here else []
-        number = node.number(self._key, self.faces) if self._numbered else 0
-        if number != self._outgoing.number:
-            self._outgoing = OutgoingKey(self._key, number)
-        for face in self.faces:
-            face.tell(number, self._key)
 
-    def header(self, meta: bytes | None, size: int, qos: int) -> bytes:
-        """Everything before a payload of `size` octets."""
-        return self._outgoing.header(meta, size, qos)
+    def is_full(self, qos: int, reliable: bool = True) -> bool:
+        """Whether a put would have to wait for room on some link."""
+        if self.generation != self._session._node.generation:
+            self.refresh()
+        return any([way.is_full(qos, reliable) for way in self.ways])
 
     def send(self, meta: bytes | None, payload: bytes, qos: int, reliable: bool) -> None:
         """Send one sample to everyone who wants it."""
@@ -104,38 +99,32 @@ class PutRoute:
         if node.stamper is not None:
             # Here, so that subscribers of this process, storages and neighbours see the same timestamp.
             meta = stamped([(0, 0, b"", qos, meta, payload)], node.stamper, node.loop.wall_ns())[0][4]
-        if self.faces:
-            parts = (self._outgoing.header(meta, len(payload), qos), payload)
-            size = len(parts[0]) + len(payload)
-            droppable = not reliable or not qos & 8
-            stalled: LinkStalled | None = None
-            for face in self.faces:
-                put = face.outbox.put_now if qos & 16 else face.outbox.put
-                try:
-                    put((qos & 7) << 1 | reliable, parts, size, droppable)
-                except LinkClosed as error:
-                    stalled = self.missed(error, droppable) or stalled
-            if stalled is not None:
-                raise stalled
+        lost: EleaError | None = None
+        for way in self.ways:
+            lost = way.put(meta, payload, qos, reliable) or lost
+        if lost is not None:
+            self.missed(lost, not reliable or not qos & 8)
         if self.boxes:
             self.deliver_here(meta, payload, qos, reliable)
 
-    def missed(self, error: LinkClosed, droppable: bool) -> LinkStalled | None:
+    def missed(self, error: EleaError, droppable: bool) -> None:
         """A link has ended and the space does not know yet: the outbox has counted the sample, the others get it.
 
         That must not surprise who puts, as it would not a moment later, when nobody is there. Who must not lose a
-        sample is told of a neighbour that was given up for taking nothing: that error is returned.
+        sample is told of a neighbour that was given up for taking nothing.
 
         Raises:
             SessionClosed: it ended because this session was closed.
+            LinkStalled: a sample that may not be dropped is lost.
         """
         self._session._check()
-        return error if isinstance(error, LinkStalled) and not droppable else None
+        if isinstance(error, LinkStalled) and not droppable:
+            raise error
 
     def deliver_here(self, meta: bytes | None, payload: bytes, qos: int, reliable: bool) -> None:
         """Bring a sample to the subscribers of this process."""
         node = self._session._node
-        arrived = Arrived(KeyExpr(self._key), [(0, 0, b"", qos, meta, payload)], reliable)
+        arrived = SampleRun(KeyExpr(self._key), [(0, 0, b"", qos, meta, payload)], reliable)
         for box in self.boxes:
             node.dispatch.add(box, arrived, arrived.octets)
         node.deliver_soon()
@@ -147,15 +136,12 @@ class PublisherRoute(PutRoute):
     __slots__ = (
         "_droppable",
         "_encoding",
-        "_express",
-        "_headers",
         "_meta",
         "_node",
-        "_outboxes",
         "_plain_at",
+        "_publications",
         "_raw",
         "_reliable",
-        "conduit",
         "gone",
     )
 
@@ -164,18 +150,15 @@ class PublisherRoute(PutRoute):
     ) -> None:
         super().__init__(session, key, destination, numbered=True)
         self.gone = False
-        self.conduit = (raw_qos & 7) << 1 | reliable
         self._node = session._node
         self._raw = raw_qos
         self._reliable = reliable
         self._droppable = not reliable or not raw_qos & 8
-        self._express = bool(raw_qos & 16)
         self._encoding = encoding
         # Without a timestamp or an attachment every sample has the same octets between header and payload.
         self._meta = None if encoding == PLAIN else split_body(body_of(b"", encoding, None, None, None))[0]
-        self._plain_at = -1  # generation of the space in which `_outboxes` is all there is to a plain put
-        self._outboxes: list[Outbox] = []
-        self._headers: dict[int, tuple[bytes, int]] = {}
+        self._plain_at = -1  # generation of the space in which `_publications` are all there is to a plain put
+        self._publications: list[Publication] = []
 
     def put(
         self,
@@ -195,22 +178,11 @@ class PublisherRoute(PutRoute):
             meta = split_body(body_of(b"", chosen, timestamp, attachment, source_info))[0]
             self.send(meta, data, self._raw, self._reliable)
         elif self._plain_at == self._node.generation:
-            # The way of nearly every sample: one look-up for the octets before the payload, one append per neighbour.
-            size = len(data)
-            found = self._headers.get(size)
-            if found is None:
-                found = self._remember(size)
-            stalled: LinkStalled | None = None
-            for outbox in self._outboxes:
-                try:
-                    if self._express:
-                        outbox.put_now(self.conduit, (found[0], data), found[1], self._droppable)
-                    else:
-                        outbox.put(self.conduit, (found[0], data), found[1], self._droppable)
-                except LinkClosed as error:
-                    stalled = self.missed(error, self._droppable) or stalled
-            if stalled is not None:
-                raise stalled
+            # The way of nearly every sample.
+            for publication in self._publications:
+                lost = publication.put(data)
+                if lost is not None:
+                    self.missed(lost, self._droppable)
         else:
             self.check()
             if self.generation != self._node.generation:
@@ -226,8 +198,7 @@ class PublisherRoute(PutRoute):
     def refresh(self) -> None:
         """Find the way again. Where it leads to neighbours only and puts need no timestamp, the next is a plain one."""
         super().refresh()
-        self._outboxes = [face.outbox for face in self.faces]
-        self._headers = {}
+        self._publications = [way.publication(self._meta, self._raw, self._reliable) for way in self.ways]
         plain = self._node.stamper is None and not self.boxes and not self.gone
         self._plain_at = self.generation if plain else -1
 
@@ -241,9 +212,6 @@ class PublisherRoute(PutRoute):
         if self.gone:
             self._session._refuse(f"publisher on {self._key} is undeclared")
 
-    def _remember(self, size: int) -> tuple[bytes, int]:
-        header = self.header(self._meta, size, self._raw)
-        found = header, len(header) + size
-        if len(self._headers) < MAX_HEADERS:
-            self._headers[size] = found
-        return found
+    def would_wait(self) -> bool:
+        """Whether a put would have to wait for room on some link."""
+        return self.is_full(self._raw, self._reliable)

@@ -7,7 +7,7 @@ from typing import Any, cast
 from elea.api.namespace import Namespace
 from elea.api.sample import Sample
 from elea.api.sinks import Sink
-from elea.node.routecache import Arrived
+from elea.node.route import SampleRun
 
 __all__ = ["SampleDelivery"]
 
@@ -21,7 +21,7 @@ class SampleDelivery:
         self._sink = sink
         self._namespace = namespace
 
-    def arrived(self, arrived: Arrived) -> None:
+    def arrived(self, arrived: SampleRun) -> None:
         """Hand a run over."""
         key = arrived.key
         if self._namespace is not None:

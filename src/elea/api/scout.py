@@ -16,8 +16,8 @@ from elea.api.settings import MulticastSettings, Settings
 from elea.api.sinks import Sink, into_handler
 from elea.api.whatami import IntoWhatAmIMatcher, WhatAmI, into_matcher
 from elea.io.loop import Loop
-from elea.node.zenoh1.discovery import Seeker
-from elea.protocol.zenoh1.scouting import ANY_ROLE, Found
+from elea.model.found import ANY_ROLE, Found
+from elea.node.discovery import Seeker, seek
 
 __all__ = ["Scout", "scout"]
 
@@ -34,7 +34,7 @@ class Scout(Generic[H]):
         self._handler = handler
         self._loop = Loop("scout")
         try:
-            self._seeker = Seeker(
+            self._seeker = seek(
                 self._loop,
                 what,
                 lambda found: sink.push(_hello(found)),

@@ -83,5 +83,5 @@ class SessionInfo:
         }
 
     def _neighbours(self, role: Role) -> list[ZenohId]:
-        sessions = [c.session for c in list(self._session._runtime.links.connections)]
-        return [ZenohId(s.node_id) for s in sessions if s is not None and s.role is role]
+        faces = [c.face for c in list(self._session._runtime.links.connections)]
+        return [ZenohId(face.subject.node_id) for face in faces if face is not None and face.subject.role is role]

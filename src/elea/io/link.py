@@ -28,6 +28,7 @@ __all__ = [
     "TcpLink",
     "UnixLink",
     "after",
+    "peer_name",
     "stream_mtu",
     "undelivered",
 ]
@@ -186,6 +187,10 @@ class SocketLink:
         self._wake()
         self._finish_if_last()
 
+    def peer_name(self) -> str | None:
+        """The name in the other side's certificate; None when it showed none."""
+        return None
+
     def undelivered(self) -> int:
         """Octets given to the kernel that the other side has not taken; 0 where the kernel does not say."""
         try:
@@ -290,6 +295,11 @@ def stream_mtu(sock: socket.socket) -> int:
     if half <= 0 or half >= bound:
         return bound
     return (bound - 1) // half * half
+
+
+def peer_name(link: Link) -> str | None:
+    """The name in the certificate that the other side has shown; None if it has shown none."""
+    return link.peer_name() if isinstance(link, SocketLink) else None
 
 
 def undelivered(link: Link) -> int:

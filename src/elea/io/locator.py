@@ -10,7 +10,7 @@ from typing import Final
 from elea.io.errors import LocatorError, UnsupportedLink
 from elea.model.values import value_class
 
-__all__ = ["CONFIG_KEYS", "PROTOCOLS", "Locator", "host_port"]
+__all__ = ["CONFIG_KEYS", "PROTOCOLS", "Locator", "host_port", "nearest"]
 
 PROTOCOLS: Final = ("tcp", "tls", "udp", "unixsock-stream")
 """Kinds of link this node speaks."""
@@ -70,7 +70,7 @@ class Locator:
             known = ", ".join(PROTOCOLS)
             raise UnsupportedLink(text, f"{_KNOWN_BUT_NOT_SPOKEN[protocol]} are not supported", f"use one of {known}")
         if protocol not in PROTOCOLS:
-            raise LocatorError(text, f"unknown protocol {protocol!r}", _nearest(protocol, PROTOCOLS))
+            raise LocatorError(text, f"unknown protocol {protocol!r}", nearest(protocol, PROTOCOLS))
         metadata = _pairs(text, metadata_text) if has_metadata else ()
         config = _pairs(text, config_text) if has_config else ()
         _check_metadata(text, metadata)
@@ -189,12 +189,12 @@ def _check_metadata(text: str, metadata: tuple[tuple[str, str], ...]) -> None:
 def _check_config(text: str, config: tuple[tuple[str, str], ...]) -> None:
     for key, value in config:
         if key not in CONFIG_KEYS:
-            raise LocatorError(text, f"unknown config entry {key!r}", _nearest(key, sorted(CONFIG_KEYS)))
+            raise LocatorError(text, f"unknown config entry {key!r}", nearest(key, sorted(CONFIG_KEYS)))
         if key in _NUMBERS and not (value.isascii() and value.isdigit() and int(value) < 1 << 31):
             raise LocatorError(text, f"{key}={value} is not a number below 2147483648")
 
 
-def _nearest(word: str, known: tuple[str, ...] | list[str]) -> str:
+def nearest(word: str, known: tuple[str, ...] | list[str]) -> str:
     import difflib  # 1 MB that only a mistake needs
 
     close = difflib.get_close_matches(word, known, 1)

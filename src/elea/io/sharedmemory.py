@@ -2,7 +2,7 @@
 
 A link over the loopback interface or a unix socket costs the kernel two copies as well, and much besides: 15 µs for
 64 KiB, where this takes 2 at each end. The memory is a file without a name, handed over through an abstract unix
-socket that a node has once it has a link to its own machine, its door: whoever reaches the door of the node at the
+socket that a node has once it has a link to its own machine, its handover: whoever reaches that of the node at the
 other end of its link runs on the same machine, has the same program, and is asked for the same user. Nothing is left
 behind when a process is killed.
 
@@ -27,12 +27,14 @@ from elea.io.timers import monotonic
 from elea.model.errors import RuleBroken
 from elea.model.limits import MEMORY_BYTES, MEMORY_PENDING
 from elea.model.logger import logger
-from elea.protocol.zenoh1.memoryref import TOKEN_BYTES
 
 if TYPE_CHECKING:
     from mmap import mmap
 
-__all__ = ["WORTH", "Door", "Pool", "SharedIn", "SharedOut", "has_memory", "keep_heap", "shares_machine"]
+__all__ = ["WORTH", "MemoryHandover", "Pool", "SharedIn", "SharedOut", "has_memory", "keep_heap", "shares_machine"]
+
+TOKEN_BYTES: Final = 16
+"""Bytes by which a memory is known on the link that it belongs to."""
 
 WORTH: Final = 16_384
 """Octets of a payload from which on this is cheaper than the link, which takes several small ones at once."""
@@ -73,7 +75,7 @@ def keep_heap() -> None:
     bytes(_KEPT)
 
 
-class Door:
+class MemoryHandover:
     """Where nodes of this machine hand over memory; looked at when one of them says that it has.
 
     Raises:
@@ -258,9 +260,9 @@ class SharedOut:
             return
         token = os.urandom(TOKEN_BYTES)
         try:
-            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as door:
-                door.connect(_address(self._node_id))
-                if not _same_user(door):
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as there:
+                there.connect(_address(self._node_id))
+                if not _same_user(there):
                     raise PermissionError("the other node runs as another user")
                 descriptor = os.memfd_create("elea", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
                 try:
@@ -268,7 +270,7 @@ class SharedOut:
                     # A file cut off under the reader would kill it.
                     fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, _SEALS | fcntl.F_SEAL_SEAL)
                     memory = mmap(descriptor, _PAGE + size)
-                    socket.send_fds(door, [token], [descriptor])
+                    socket.send_fds(there, [token], [descriptor])
                 finally:
                     os.close(descriptor)
         except OSError as problem:

@@ -27,9 +27,10 @@ from elea.wire.zenoh1 import messages as m
 
 if TYPE_CHECKING:
     from elea.model.selector import Parameters
-    from elea.node.links import Connection, Links
+    from elea.node.connection import Connection
+    from elea.node.links import Links
     from elea.node.node import Node
-    from elea.node.zenoh1.face import Zenoh1Face
+    from elea.space.face import Face
 
 __all__ = ["METRICS", "Admin", "interface_names", "metrics"]
 
@@ -120,18 +121,18 @@ class Admin:
             "zid": self._id,
         }
 
-    def _neighbour(self, connection: Connection, session: Zenoh1Face) -> object:
+    def _neighbour(self, connection: Connection, session: Face) -> object:
         return {
             "links": [{"dst": connection.link.remote, "src": connection.link.local}],
-            "peer": str(NodeId(session.node_id)),
+            "peer": str(NodeId(session.subject.node_id)),
             "region": self._region(session),
             "shm": False,
             "weight": None,
-            "whatami": str(session.role),
+            "whatami": str(session.subject.role),
         }
 
-    def _region(self, session: Zenoh1Face) -> str:
-        return "north" if is_north(self._node.role, session.region) else f"south:0:{session.role}"
+    def _region(self, session: Face) -> str:
+        return "north" if is_north(self._node.role, session.region) else f"south:0:{session.subject.role}"
 
     def _sources(self, sources: Sources, declared: bool) -> object:
         """Who declared something. Our own programs count as clients, and for those south of us we stand ourselves."""
@@ -172,11 +173,11 @@ class Admin:
         import zlib  # as gzip above
 
         for connection, session in _open(self._links):
-            name = f"/transport/unicast/{NodeId(session.node_id)}"
+            name = f"/transport/unicast/{NodeId(session.subject.node_id)}"
             facts = {
-                "zid": str(NodeId(session.node_id)),
-                "whatami": str(session.role),
-                "is_qos": session.agreement.qos,
+                "zid": str(NodeId(session.subject.node_id)),
+                "whatami": str(session.subject.role),
+                "is_qos": session.has_priorities,
                 "is_shm": False,
             }
             yield name, lambda facts=facts: _json(facts)  # type: ignore[misc]
@@ -185,12 +186,12 @@ class Admin:
             yield f"{name}/link/{number}", lambda c=connection, s=session: _json(_link(c, s))  # type: ignore[misc]
 
 
-def _open(links: Links) -> list[tuple[Connection, Zenoh1Face]]:
-    return [(c, c.session) for c in list(links.connections) if c.session is not None]
+def _open(links: Links) -> list[tuple[Connection, Face]]:
+    return [(c, c.face) for c in list(links.connections) if c.face is not None]
 
 
-def _link(connection: Connection, session: Zenoh1Face) -> object:
-    link, qos = connection.link, session.agreement.qos
+def _link(connection: Connection, session: Face) -> object:
+    link, qos = connection.link, session.has_priorities
     return {
         "src": link.local,
         "dst": link.remote,
@@ -218,24 +219,26 @@ def _graph(nodes: list[str]) -> bytes:
 # -- counters ---------------------------------------------------------------------------------------------------------
 
 
-_LINK: Final[Mapping[str, tuple[str, Callable[[Connection, Zenoh1Face], int]]]] = {
-    "sent_batches": ("Batches written.", lambda c, s: s.outbox.batches),
-    "sent_bytes": ("Octets written.", lambda c, s: s.outbox.octets),
-    "sent_messages": ("Network messages written.", lambda c, s: s.outbox.messages + s.joined),
-    "waits": ("Messages that had to wait for room.", lambda c, s: s.outbox.waited),
-    "memory_payloads": ("Payloads laid in shared memory.", lambda c, s: _laid(c, "payloads")),
-    "memory_bytes": ("Octets of them.", lambda c, s: _laid(c, "octets")),
-    "memory_full": ("Payloads that found it full and went through the link.", lambda c, s: _laid(c, "full")),
-    "received_batches": ("Batches read.", lambda c, s: _received(c, "batches")),
-    "received_bytes": ("Octets read.", lambda c, s: _received(c, "octets")),
-    "received_frames": ("Frames read.", lambda c, s: _received(c, "frames")),
-    "received_fragments": ("Fragments read.", lambda c, s: _received(c, "fragments")),
-    "duplicates": ("Frames dropped because they came late or twice.", lambda c, s: _received(c, "duplicates")),
-    "lost_fragments": ("Fragments whose message never became whole.", lambda c, s: _received(c, "fragments_lost")),
-    "ignored_batches": ("Session messages without meaning.", lambda c, s: _received(c, "ignored")),
-    "unroutable_samples": ("Samples dropped because their key makes no sense.", lambda c, s: s.unroutable),
-    "ignored_messages": ("Control messages whose key makes no sense.", lambda c, s: s.ignored),
+_LINK: Final[Mapping[str, str]] = {
+    "sent_batches": "Batches written.",
+    "sent_bytes": "Octets written.",
+    "sent_messages": "Network messages written.",
+    "waits": "Messages that had to wait for room.",
+    "memory_payloads": "Payloads laid in shared memory.",
+    "memory_bytes": "Octets of them.",
+    "memory_full": "Payloads that found it full and went through the link.",
+    "received_batches": "Batches read.",
+    "received_bytes": "Octets read.",
+    "received_frames": "Frames read.",
+    "received_fragments": "Fragments read.",
+    "duplicates": "Frames dropped because they came late or twice.",
+    "missing_numbers": "Sequence numbers passed over; some senders skip one before fragments.",
+    "lost_fragments": "Fragments whose message never became whole.",
+    "ignored_batches": "Session messages without meaning.",
+    "unroutable_samples": "Samples dropped because their key makes no sense.",
+    "ignored_messages": "Control messages whose key makes no sense.",
 }
+"""What faces count, and what it means; one that does not count something has none of it."""
 
 
 def metrics(node: Node, links: Links, *, descriptors: bool = True) -> str:
@@ -248,14 +251,16 @@ def metrics(node: Node, links: Links, *, descriptors: bool = True) -> str:
     sessions = _open(links)
     text.family("elea_sessions", "gauge", "Open sessions.")
     for role in Role:
-        text.sample("elea_sessions", sum(session.role is role for _, session in sessions), role=str(role))
-    for name, (help, value) in _LINK.items():
+        text.sample("elea_sessions", sum(session.subject.role is role for _, session in sessions), role=str(role))
+    counted = [(connection, session, session.counters()) for connection, session in sessions]
+    for name, help in _LINK.items():
         text.family(f"elea_link_{name}", "counter", help)
-        for connection, session in sessions:
-            text.sample(f"elea_link_{name}_total", value(connection, session), **_labels(connection, session))
+        for connection, session, counters in counted:
+            text.sample(f"elea_link_{name}_total", counters.get(name, 0), **_labels(connection, session))
     text.family("elea_link_dropped_messages", "counter", "Messages dropped on the way out.")
     for connection, session in sessions:
-        for reason, count in list(session.outbox.losses.counts.items()):
+        outbox = connection.machine.outbox
+        for reason, count in () if outbox is None else list(outbox.losses.counts.items()):
             labels = _labels(connection, session)
             text.sample("elea_link_dropped_messages_total", count, **labels, reason=reason)
     text.family("elea_dropped_messages", "counter", "Messages dropped, also on links that are gone.")
@@ -281,14 +286,9 @@ def metrics(node: Node, links: Links, *, descriptors: bool = True) -> str:
     return str(text)
 
 
-def _labels(connection: Connection, session: Zenoh1Face) -> dict[str, str]:
-    return {"node": str(NodeId(session.node_id)), "role": str(session.role), "link": connection.link.remote}
-
-
-def _laid(connection: Connection, name: str) -> int:
-    return 0 if connection.memory is None else int(getattr(connection.memory, name))
-
-
-def _received(connection: Connection, counter: str) -> int:
-    receiver = connection._receiver
-    return 0 if receiver is None else int(getattr(receiver, counter))
+def _labels(connection: Connection, session: Face) -> dict[str, str]:
+    return {
+        "node": str(NodeId(session.subject.node_id)),
+        "role": str(session.subject.role),
+        "link": connection.link.remote,
+    }

@@ -15,9 +15,9 @@ from elea.io.link import undelivered
 from elea.io.timers import monotonic
 
 if TYPE_CHECKING:
-    from elea.node.links import Connection
+    from elea.node.connection import Connection
 
-__all__ = ["FAREWELL_SECONDS", "LONGEST_SECONDS", "STALLED_SECONDS", "leave"]
+__all__ = ["FAREWELL_SECONDS", "LONGEST_SECONDS", "STALLED_SECONDS", "close_gracefully"]
 
 STALLED_SECONDS: Final = 1.0
 """A neighbour that takes nothing for so long, while something waits for it, gets no more."""
@@ -32,7 +32,7 @@ _SHORTEST_LOOK: Final = 0.0005
 _LONGEST_LOOK: Final = 0.02
 
 
-def leave(connections: Iterable[Connection]) -> None:
+def close_gracefully(connections: Iterable[Connection]) -> None:
     """Send what waits, and CLOSE behind it, and let the others leave first; returns when all have or had their time."""
     ends = monotonic() + LONGEST_SECONDS
     leaving = [_Leaving(connection) for connection in connections]
@@ -54,10 +54,11 @@ class _Leaving:
     def done(self) -> bool:
         """Whether there is nothing more to wait for."""
         connection = self._connection
-        session = connection.session
-        if session is None or connection.ended.is_set():
+        if connection.face is None or connection.ended.is_set():
             return True
-        outbox = session.outbox
+        outbox = connection.machine.outbox
+        if outbox is None:
+            return True
         written = outbox.flush(0.0)
         if outbox.error is not None:
             return True
@@ -80,6 +81,6 @@ class _Leaving:
 
     def wait(self, seconds: float) -> None:
         """Until something may have happened."""
-        session = self._connection.session
-        if session is not None and session.outbox.flush(seconds):
+        outbox = self._connection.machine.outbox
+        if outbox is not None and outbox.flush(seconds):
             self._connection.ended.wait(seconds)

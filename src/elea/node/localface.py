@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import itertools
 import threading
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from elea.io.dispatch import Mailbox
 from elea.model import keyexpr
 from elea.model.keyexpr import KeyExpr
 from elea.model.limits import CACHED_KEY_CHARS, CACHED_ROUTES
-from elea.model.qos import QueryTarget, Role
+from elea.model.qos import QueryTarget
 from elea.node.querytimeouts import Timeouts
 from elea.space.face import (
     Control,
@@ -27,17 +28,19 @@ from elea.space.face import (
     Request,
     Response,
     ResponseFinal,
+    Subject,
     Undeclare,
 )
 from elea.space.face import (
     Final as FinalMessage,
 )
 from elea.space.keytree import KeyTree
+from elea.space.way import NOWHERE, Encoder
 from elea.wire.zenoh1 import messages as m
 
 if TYPE_CHECKING:
     from elea.node.node import Node
-    from elea.node.routecache import Keeping
+    from elea.node.route import Keeping
 
 __all__ = ["EXPIRED", "Answering", "Asked", "LocalFace", "Watching", "aggregate_of"]
 
@@ -134,6 +137,7 @@ class LocalFace:
 
     def __init__(self, node: Node) -> None:
         self.node = node
+        self._subject = Subject(node.node_id, node.role)
         self.changes = 0  # of the subscribers of this process
         self.aggregated_subscribers: tuple[str, ...] = ()
         """Expressions that are declared to others in place of the subscribers they include."""
@@ -153,16 +157,26 @@ class LocalFace:
         self._lock = threading.Lock()
 
     @property
-    def node_id(self) -> bytes:
-        return self.node.node_id
-
-    @property
-    def role(self) -> Role:
-        return self.node.role
+    def subject(self) -> Subject:
+        return self._subject
 
     @property
     def region(self) -> Region:
         return Region.LOCAL
+
+    @property
+    def encoder(self) -> Encoder:
+        return NOWHERE  # its samples go to mailboxes
+
+    @property
+    def has_priorities(self) -> bool:
+        return False
+
+    def await_room(self, qos: int, timeout: float) -> bool:
+        return True  # whoever answers waits for room in the mailbox
+
+    def counters(self) -> Mapping[str, int]:
+        return {}
 
     # -- what the space says ------------------------------------------------------------------------------------------
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import Any
 
 from elea.io.interrupts import Shield
 from elea.io.loop import Loop
@@ -19,15 +19,13 @@ from elea.model.qos import Role
 from elea.model.timestamp import Hlc
 from elea.node.localface import LocalFace
 from elea.node.openmetrics import OpenMetrics
-from elea.node.routecache import Forwarder, Route, Scanning
-from elea.node.zenoh1.pushes import Numbers, OutgoingKey, Stamper
+from elea.node.route import Route
+from elea.node.stamper import Stamper
 from elea.space.face import Control, Face, Request, Response, ResponseFinal
 from elea.space.queries import QUERY_TIMEOUT
 from elea.space.space import Space
-from elea.wire.zenoh1.messages import Encoding, Err, Oam
-
-if TYPE_CHECKING:
-    from elea.node.zenoh1.face import Zenoh1Face
+from elea.space.way import Encoder
+from elea.wire.zenoh1.messages import Encoding, Err
 
 __all__ = ["Node"]
 
@@ -55,21 +53,18 @@ class Node:
         self.dispatch = loop.dispatch
         self.collecting: set[int] = set()
         """Threads that deliver what they have left in the dispatch queue when they are done."""
-        self.numbers = Numbers()
-        self.scanner: Callable[[], Scanning] | None = None
+        self.scanner: Callable[[], Any] | None = None
         """Makes what reads samples to blocks, while there are subscribers of this process that take them."""
         self.block_takers = 0
         self.clock = Hlc(NodeId(node_id))
         self.stamper = Stamper(self.clock) if timestamping else None
-        self.on_oam: Callable[[Zenoh1Face, Oam], None] | None = None
-        """Told what neighbours say besides data, queries and declarations."""
         self.meters: list[Callable[[OpenMetrics], None]] = []
         """Who has something to add to the metrics page."""
         self.own = LocalFace(self)
         self._later: deque[Callable[[], None]] = deque()
         self._crowded: deque[Callable[[], object]] = deque()
         self._due = float("inf")
-        self._groups: dict[tuple[Forwarder, ...], tuple[Forwarder, ...]] = {}
+        self._groups: dict[tuple[Face, ...], tuple[Face, ...]] = {}
         self._groups_of = -1
         with self.lock:
             self.space.add_face(self.own)
@@ -167,27 +162,23 @@ class Node:
 
     # -- samples ------------------------------------------------------------------------------------------------------
 
-    def number(self, key: str, faces: Sequence[Forwarder]) -> int:
-        """The number of a key towards some neighbours, 0 for none.
-
-        A link that loses messages may lose the one that says what a number means, so the key itself goes there.
-        """
-        return self.numbers.number(key) if faces and all(face.takes_number(key) for face in faces) else 0
-
-    def route(self, source: Face, key: str) -> Route:
-        """Where samples on `key` from `source` go."""
+    def route(self, source: Face, key: str, *, declared: bool = True) -> Route:
+        """Where samples on `key` from `source` go; `declared` says that the key is worth a number of its own."""
         # First the generation, then the look: what changes in between makes the route be found again.
         generation = self.generation
         seen = self.space.look(source, key)
         with self.lock:
             # A session may end while its last batch is being read.
-            faces = tuple(self.space.targets(source, key, seen)) if self.space.knows(source) else ()
-            others: tuple[Forwarder, ...] = tuple(face for face in faces if face is not self.own)  # type: ignore[misc]
+            faces = self.space.targets(source, key, seen) if self.space.knows(source) else ()
+            groups: dict[Encoder, list[Face]] = {}
+            for face in faces:
+                if face is not self.own:
+                    groups.setdefault(face.encoder, []).append(face)
             if generation != self._groups_of:
                 self._groups_of, self._groups = generation, {}
-            others = self._groups.setdefault(others, others)  # one tuple for all keys that go there: compared by `is`
-        number = self.number(key, others)
-        for face in others:
-            face.tell(number, key)
+            # One tuple for all keys that go there: who collects samples compares them by `is`.
+            alike = [tuple(group) for group in groups.values()]
+            alike = [self._groups.setdefault(group, group) for group in alike]
+        ways = tuple([group[0].encoder.way(key, group, declared) for group in alike])
         boxes = self.own.boxes(key, here=source is self.own)
-        return Route(key, generation, boxes, others, OutgoingKey(key, number), self.own.keepers(key))
+        return Route(key, generation, boxes, ways, self.own.keepers(key))

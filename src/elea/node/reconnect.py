@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from elea.protocol.zenoh1.backoff import Backoff
+from elea.protocol.backoff import Backoff
 
 __all__ = ["LASTING", "Reconnect"]
 

@@ -14,13 +14,14 @@ from elea.io.timers import monotonic
 from elea.model.errors import EleaError, SessionError
 from elea.model.logger import logger
 from elea.model.qos import Role
-from elea.node.links import Connection, Links, LinkSettings
+from elea.node.connection import Connection
+from elea.node.links import Links, LinkSettings
 from elea.node.node import Node
 from elea.node.reconnect import Reconnect
 
 if TYPE_CHECKING:
+    from elea.node.discovery import Discovery
     from elea.node.storage.service import Storages
-    from elea.node.zenoh1.discovery import Discovery
 
 __all__ = ["Runtime"]
 
@@ -116,8 +117,8 @@ class Runtime:
     def locator_of(self, node_id: bytes) -> str | None:
         """The locator that led to a neighbour; None if `connect` was told of none."""
         with self._lock:
-            wanted = [(locator, one.session) for locator, one in self._wanted.items() if one is not None]
-        return next((at for at, session in wanted if session is not None and session.node_id == node_id), None)
+            wanted = [(locator, one.face) for locator, one in self._wanted.items() if one is not None]
+        return next((at for at, face in wanted if face is not None and face.subject.node_id == node_id), None)
 
     def _connect(self, locator: str, timeout: float | None) -> Connection:
         backoff = self.links.settings.backoff()

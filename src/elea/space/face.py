@@ -1,17 +1,21 @@
 """What the space says to its neighbours and hears from them, in no dialect.
 
-A *face* is one neighbour: a session with another node, or the node's own session. Messages are plain values with whole
-keys; a dialect's end of the session turns them into bytes and resources, and back.
+A *face* is one neighbour: an open session with another node, or the local face, the programs of this process. It is
+all that the space, the store and the API know of a neighbour, whichever dialect it speaks. Control messages are plain
+values with whole keys; a dialect's end of the session turns them into bytes and resources, and back. Samples go through
+the face's *encoder* (`elea.space.way`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum, IntEnum, IntFlag
 from typing import Protocol
 
 from elea.model.qos import Role
 from elea.model.values import value_class
 from elea.space.questions import Request, Response, ResponseFinal
+from elea.space.way import Encoder
 
 __all__ = [
     "Control",
@@ -27,6 +31,7 @@ __all__ = [
     "Request",
     "Response",
     "ResponseFinal",
+    "Subject",
     "Undeclare",
 ]
 
@@ -118,18 +123,49 @@ class InterestDone:
 Control = Declare | Undeclare | Final | Interest | InterestDone | Request | Response | ResponseFinal
 
 
+@value_class
+class Subject:
+    """Who a neighbour is: what access rules and people go by."""
+
+    node_id: bytes
+    role: Role
+    user: str | None = None
+    """The name it has proved with a password."""
+    certificate: str | None = None
+    """The common name of the certificate it has shown."""
+    link: str = ""
+    """The locator of its end of the link."""
+    local: str = ""
+    """The locator of our end, by which the interface is known."""
+
+
 class Face(Protocol):
-    """A neighbour, as the space sees it."""
+    """A neighbour: who it is, and how control messages and samples reach it."""
 
     @property
-    def node_id(self) -> bytes: ...
-
-    @property
-    def role(self) -> Role: ...
+    def subject(self) -> Subject: ...
 
     @property
     def region(self) -> Region: ...
 
+    @property
+    def encoder(self) -> Encoder:
+        """What samples are encoded with on their way to it: once for all faces that have the same one."""
+        ...
+
+    @property
+    def has_priorities(self) -> bool:
+        """Whether samples of each priority have a lane of their own."""
+        ...
+
     def send(self, message: Control) -> None:
         """Queue a control message; never blocks, never calls back into the space."""
+        ...
+
+    def await_room(self, qos: int, timeout: float) -> bool:
+        """Wait until answers of this quality of service have room, `timeout` seconds at most; whether they have."""
+        ...
+
+    def counters(self) -> Mapping[str, int]:
+        """What has been counted on its link, by name, for the metrics page."""
         ...

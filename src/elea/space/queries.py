@@ -132,7 +132,7 @@ class Queries:
     def expire(self, now: float) -> None:
         """Answer for the neighbours that have not, and wait for them no longer."""
         for branch in self._deadlines.due(now):
-            silent = (branch.neighbour.face.node_id, 0)
+            silent = (branch.neighbour.face.subject.node_id, 0)
             query = branch.query
             query.source.send(Response(query.id, "", self._timeout_body(), query.qos, silent))
             self._close(branch)

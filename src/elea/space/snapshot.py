@@ -24,8 +24,9 @@ class Sources:
     def add(self, face: Face) -> None:
         """Count a neighbour in, once."""
         by_role = {Role.ROUTER: self.routers, Role.PEER: self.peers, Role.CLIENT: self.clients}
-        if face.node_id not in by_role[face.role]:
-            by_role[face.role].append(face.node_id)
+        subject = face.subject
+        if subject.node_id not in by_role[subject.role]:
+            by_role[subject.role].append(subject.node_id)
 
 
 @value_class
@@ -52,7 +53,11 @@ class Snapshot:
 def take_snapshot(faces: Iterable[Face], declarations: Declarations, interests: Interests) -> Snapshot:
     """Write down what is known now."""
     return Snapshot(
-        tuple(SessionInfo(face.node_id, face.role, face.region) for face in faces if face.region is not Region.LOCAL),
+        tuple(
+            SessionInfo(face.subject.node_id, face.subject.role, face.region)
+            for face in faces
+            if face.region is not Region.LOCAL
+        ),
         _declared(declarations, Entity.SUBSCRIBER),
         _declared(declarations, Entity.QUERYABLE),
         _declared(declarations, Entity.TOKEN),

@@ -343,7 +343,9 @@ class Space:
 def _warn(what: str, count: int, source: Neighbour, limit: LimitReached) -> None:
     """A refusal that the other node may not notice; for its first, second, fourth … time."""
     if count & (count - 1) == 0:
-        _log.warning("%s refused: node=%s problem=%s refused=%d", what, NodeId(source.face.node_id), limit, count)
+        _log.warning(
+            "%s refused: node=%s problem=%s refused=%d", what, NodeId(source.face.subject.node_id), limit, count
+        )
 
 
 def _effective(source: Neighbour, message: Interest) -> Interest:

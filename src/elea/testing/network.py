@@ -126,7 +126,7 @@ class Network:
         runtime = VirtualRuntime(
             node_id.data,
             settings.role,
-            link_settings(settings, node_id),
+            link_settings(settings),
             timestamping=settings.timestamping,
             timeline=self._timeline,
             chance=self._chance("node", name),

@@ -21,7 +21,13 @@ T = TypeVar("T")
 UNBOUNDED: Final = 1 << 62
 """A real consumer takes while others send; a simulated one has no chance to before time has run, so all is kept."""
 
-COUNTERS: Final = ("frames", "missing", "duplicates", "fragments", "fragments_lost")
+COUNTERS: Final = {
+    "frames": "received_frames",
+    "missing": "missing_numbers",
+    "duplicates": "duplicates",
+    "fragments": "received_fragments",
+    "fragments_lost": "lost_fragments",
+}
 
 PATIENCE: Final = 3600.0
 """Virtual seconds that `recv` without a timeout waits: longer means that nothing will ever come."""
@@ -83,8 +89,9 @@ class Node(Session):
         """What its open sessions have counted of what came in; `duplicates` are also those that came too late."""
         total = dict.fromkeys(COUNTERS, 0)
         for connection in self._runtime.links.connections:
-            for name in COUNTERS:
-                total[name] += getattr(connection._receiver, name, 0)
+            counted = {} if connection.face is None else connection.face.counters()
+            for name, counter in COUNTERS.items():
+                total[name] += counted.get(counter, 0)
         return total
 
     def close(self) -> None:

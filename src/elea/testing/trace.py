@@ -9,10 +9,12 @@ from enum import Enum
 from functools import cached_property
 
 from elea.model.errors import DecodeError
+from elea.node.zenoh1.face import Zenoh1Face
+from elea.space.face import Face
 from elea.wire.zenoh1 import messages as m
 from elea.wire.zenoh1.batch import BatchStream, decode_batch, decode_low_latency, decompress
 
-__all__ = ["Crossing", "Fate", "Form", "Trace"]
+__all__ = ["Crossing", "Fate", "Form", "Trace", "form_of"]
 
 
 class Fate(Enum):
@@ -34,6 +36,16 @@ class Form(Enum):
     PLAIN = "plain"
     COMPRESSED = "compressed"
     LOW_LATENCY = "low latency"
+
+
+def form_of(face: Face | None) -> Form:
+    """How the batches of a session are written."""
+    if isinstance(face, Zenoh1Face):
+        if face.agreement.lowlatency:
+            return Form.LOW_LATENCY
+        if face.agreement.compression:
+            return Form.COMPRESSED
+    return Form.PLAIN
 
 
 @dataclass(frozen=True)

@@ -14,16 +14,16 @@ from typing import cast
 from elea.io.link import Link
 from elea.model.errors import EleaError, SessionClosed
 from elea.model.qos import Role
-from elea.node.links import Connection, Links, LinkSettings
+from elea.node.connection import Connection
+from elea.node.dialect import Dialect
+from elea.node.links import Links, LinkSettings
 from elea.node.node import Node
 from elea.node.reconnect import Reconnect
 from elea.node.runtime import Runtime
-from elea.protocol.zenoh1.opening import Acceptor, Initiator
-from elea.protocol.zenoh1.terms import Agreement
 from elea.testing.flows import Dialling
 from elea.testing.linkend import End
 from elea.testing.timeline import Timeline, VirtualLoop
-from elea.testing.trace import Form
+from elea.testing.trace import form_of
 from elea.testing.wire import Wire
 
 __all__ = ["VirtualRuntime", "Wish"]
@@ -32,9 +32,9 @@ __all__ = ["VirtualRuntime", "Wish"]
 class VirtualConnection(Connection):
     """A link that is read when something has arrived, and whose end is told to who wished for it."""
 
-    def __init__(self, links: Links, link: Link, machine: Initiator | Acceptor) -> None:
+    def __init__(self, links: Links, link: Link, dialect: Dialect, accepted: bool, timeout: float) -> None:
         self._serial = cast(VirtualLinks, links).next_serial()
-        super().__init__(links, link, machine)
+        super().__init__(links, link, dialect, accepted=accepted, timeout=timeout)
         self.timeline = cast(VirtualLinks, links).timeline
         self.opened_at: float | None = None
         self.on_end: Callable[[], None] = lambda: None
@@ -46,15 +46,9 @@ class VirtualConnection(Connection):
     def _serve(self) -> None:
         cast(VirtualLoop, self.loop).lead(super()._serve)
 
-    def _open(self, agreement: Agreement) -> None:
-        super()._open(agreement)
-        if agreement.lowlatency:
-            cast(End, self.link).form = Form.LOW_LATENCY
-        elif agreement.compression:
-            cast(End, self.link).form = Form.COMPRESSED
-
     def _opened(self) -> None:
         self.opened_at = self.timeline.now
+        cast(End, self.link).form = form_of(self.face)
         super()._opened()
 
     def end(self, error: EleaError) -> None:
@@ -72,20 +66,21 @@ class VirtualLinks(Links):
         self.timeline = timeline
         self.next_serial = count(1).__next__
 
-    def _made(self, link: Link, machine: Initiator | Acceptor) -> VirtualConnection:
-        return VirtualConnection(self, link, machine)
+    def _made(
+        self, link: Link, dialect: Dialect, accepted: bool, timeout: float, locator: str = ""
+    ) -> VirtualConnection:
+        return VirtualConnection(self, link, dialect, accepted, timeout)
 
     def accept(self, end: End) -> bool:
         """Take a link somebody makes to this node; False when the node is closed."""
         if self._closed:
             return False
-        self._accept(end)
+        self._accept(end, self.dialect())
         return True
 
     def open(self, end: End) -> VirtualConnection:
         """Begin a session over a link of ours; nobody waits for it."""
-        machine = Initiator(self.offer_for(end), self.loop.now(), self.settings.open_timeout)
-        connection = self._made(end, machine)
+        connection = self._made(end, self.dialect(), False, self.settings.open_timeout)
         self._start(connection)
         return connection
 

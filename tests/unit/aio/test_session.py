@@ -227,8 +227,8 @@ def test_a_put_that_would_wait_is_made_in_another_thread(monkeypatch: pytest.Mon
             await publisher.put("x")
             await a.put("full", "x")
             assert makers == [threading.get_ident()] * 2
-            monkeypatch.setattr(publisher, "is_full", lambda outlet, conduit: True)
-            monkeypatch.setattr("elea.aio.session.is_full", lambda outlet, conduit: True)
+            monkeypatch.setattr(publisher, "_full", lambda: True)
+            monkeypatch.setattr(a, "_full", lambda key_expr, **options: True)
             await publisher.put("x")
             await a.put("full", "x")
             assert threading.get_ident() not in makers[2:]
@@ -242,10 +242,12 @@ async def test_a_full_link_is_noticed(a: aio.Session, b: aio.Session) -> None:
     async with b.declare_subscriber("big"), a.declare_publisher("big") as publisher:
         await eventually(lambda: publisher.matching_status.matching)
         assert not publisher._full()
-        face = publisher._inner._outlet.faces[0]
-        face.outbox._bound = 0
+        (connection,) = a._inner._runtime.links.connections
+        outbox = connection.machine.outbox
+        assert outbox is not None
+        outbox._bound = 0
         assert publisher._full()
-        face.outbox._bound = 1 << 20
+        outbox._bound = 1 << 20
 
 
 def test_closing_ends_what_was_declared() -> None:

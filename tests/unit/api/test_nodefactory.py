@@ -7,7 +7,6 @@ import pytest
 import elea
 from elea.api import nodefactory
 from elea.api.settings import Settings
-from elea.model.node_id import NodeId
 
 QUIET = "scouting: {multicast: {enabled: false}}, listen: {endpoints: ['tcp/127.0.0.1:0']}"
 
@@ -19,9 +18,9 @@ def test_compression_is_offered_only_where_lz4_is_installed(
     monkeypatch.setattr("importlib.util.find_spec", lambda name: object() if installed else None)
     config = elea.Config.from_json5("{transport: {unicast: {compression: {enabled: true}}}}")
 
-    settings = nodefactory.link_settings(Settings.of(config), NodeId.parse("ab"))
+    settings = nodefactory.link_settings(Settings.of(config))
 
-    assert settings.offer.compression is installed
+    assert settings.compression is installed
     assert ("pip install 'elea[compression]'" in caplog.text) is not installed
 
 

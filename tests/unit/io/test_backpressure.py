@@ -18,7 +18,7 @@ from tests.unit.io.ends import until
 from tests.unit.io.test_outbox import Valve, framed, put
 
 
-class Door(Gate):
+class MemoryHandover(Gate):
     """A gate that a test opens."""
 
     def __init__(self) -> None:
@@ -85,7 +85,7 @@ def test_a_gate_is_open_unless_it_says_otherwise() -> None:
 
 
 def test_a_link_that_is_held_is_not_read_until_the_gate_is_open(loop: Loop, sources: Callable[..., Source]) -> None:
-    door, held = Door(), list[bool]()
+    door, held = MemoryHandover(), list[bool]()
     source, other = sources(loop, lambda: held.append(loop.hold(door))), sources(loop)
     source.send(1, 2, 3)
     assert until(lambda: source.got == [1])
@@ -103,7 +103,7 @@ def test_a_link_that_is_held_is_not_read_until_the_gate_is_open(loop: Loop, sour
 
 
 def test_several_links_may_wait_for_one_gate(loop: Loop, sources: Callable[..., Source]) -> None:
-    door = Door()
+    door = MemoryHandover()
     waiting = [sources(loop, lambda: loop.hold(door)) for _ in range(5)]
     for source in waiting:
         source.send(1, 2)
@@ -116,7 +116,7 @@ def test_several_links_may_wait_for_one_gate(loop: Loop, sources: Callable[..., 
 
 
 def test_one_link_may_wait_for_several_gates_and_for_each_once(loop: Loop, sources: Callable[..., Source]) -> None:
-    doors = [Door(), Door()]
+    doors = [MemoryHandover(), MemoryHandover()]
     source = sources(loop, lambda: [loop.hold(door) for door in (*doors, *doors)])
     source.send(1, 2)
     assert until(lambda: source.pauses == 2)
@@ -131,7 +131,7 @@ def test_one_link_may_wait_for_several_gates_and_for_each_once(loop: Loop, sourc
 
 
 def test_only_who_reads_can_hold_a_link(loop: Loop) -> None:
-    door, held = Door(), list[bool]()
+    door, held = MemoryHandover(), list[bool]()
     assert not loop.hold(door)
 
     loop.soon(lambda: held.append(loop.hold(door)))  # it leads, but reads no link
@@ -141,7 +141,7 @@ def test_only_who_reads_can_hold_a_link(loop: Loop) -> None:
 
 
 def test_a_loop_without_closed_gates_does_not_look(loop: Loop, sources: Callable[..., Source]) -> None:
-    door = Door()
+    door = MemoryHandover()
     source = sources(loop, lambda: loop.hold(door))
     door.opened = True
     source.send(1)
@@ -158,7 +158,7 @@ def test_a_loop_without_closed_gates_does_not_look(loop: Loop, sources: Callable
 
 def test_a_link_that_is_closed_while_it_waits_stops_nobody(loop: Loop, sources: Callable[..., Source]) -> None:
     """An outbox closes its link before anybody else knows."""
-    door = Door()
+    door = MemoryHandover()
     source, waiting, other = (
         sources(loop, lambda: loop.hold(door)),
         sources(loop, lambda: loop.hold(door)),
@@ -177,7 +177,7 @@ def test_a_link_that_is_closed_while_it_waits_stops_nobody(loop: Loop, sources: 
 
 
 def test_closing_forgets_who_waits(sources: Callable[..., Source]) -> None:
-    loop, door = Loop("test"), Door()
+    loop, door = Loop("test"), MemoryHandover()
     source = sources(loop, lambda: loop.hold(door))
     source.send(1, 2)
     assert until(lambda: source.pauses)

@@ -11,7 +11,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from elea.io.sharedmemory import PATIENCE_SECONDS, SMALLEST, Door, Pool, SharedIn, SharedOut, has_memory, shares_machine
+from elea.io.sharedmemory import (
+    PATIENCE_SECONDS,
+    SMALLEST,
+    MemoryHandover,
+    Pool,
+    SharedIn,
+    SharedOut,
+    has_memory,
+    shares_machine,
+)
 from elea.model.errors import RuleBroken
 from elea.model.limits import MEMORY_BYTES, MEMORY_PENDING
 from elea.wire import compiled
@@ -26,7 +35,7 @@ class Ends:
     """Both ends of one memory."""
 
     def __init__(self, node: bytes) -> None:
-        self.door = Door(node)
+        self.door = MemoryHandover(node)
         self.tokens: list[bytes] = []
         self.pool = Pool(POOL)
         self.out = SharedOut(node, self.pool, self.tokens.append)
@@ -121,7 +130,7 @@ def test_a_full_memory_is_waited_for_while_its_reader_goes_on(ends: Ends, monkey
 
 
 def test_the_link_is_used_until_the_other_node_has_the_memory() -> None:
-    door, tokens = Door(NODE), list[bytes]()
+    door, tokens = MemoryHandover(NODE), list[bytes]()
     out = SharedOut(NODE, Pool(POOL), tokens.append)
 
     assert [out.room(20_000) for _ in range(3)] == [0, 0, 0]
@@ -135,7 +144,7 @@ def test_the_link_is_used_until_the_other_node_has_the_memory() -> None:
 
 
 def test_memory_that_is_offered_while_the_link_ends_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    door, tokens, pool = Door(NODE), list[bytes](), Pool(POOL)
+    door, tokens, pool = MemoryHandover(NODE), list[bytes](), Pool(POOL)
     out = SharedOut(NODE, pool, tokens.append)
     send = socket.send_fds
 
@@ -267,12 +276,12 @@ def test_memory_that_nobody_asks_for_gives_way(ends: Ends) -> None:
 
 def test_a_node_has_one_door() -> None:
     node = os.urandom(16)
-    door = Door(node)
+    door = MemoryHandover(node)
     with pytest.raises(OSError, match="in use"):
-        Door(node)
+        MemoryHandover(node)
     door.close()
     door.close()
-    Door(node).close()
+    MemoryHandover(node).close()
 
 
 def test_only_bare_streams_of_one_machine_share_memory() -> None:

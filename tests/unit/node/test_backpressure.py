@@ -17,7 +17,7 @@ import pytest
 import elea
 from elea.io.loop import IN
 from elea.model.errors import SessionClosed
-from elea.node.links import Connection
+from elea.node.connection import Connection
 from tests.unit.api import logkeeper
 from tests.unit.api.logkeeper import wait_until
 

@@ -21,7 +21,8 @@ from elea.io.loop import Loop
 from elea.model.errors import OperationTimeout, ProtocolError
 from elea.model.limits import DEFAULT_CAPACITY
 from elea.node.admin import metrics
-from elea.node.links import Connection
+from elea.node.connection import Connection
+from elea.node.zenoh1.machine import Zenoh1Machine
 from tests.unit.api.logkeeper import config, wait_until
 
 BLOCK = elea.CongestionControl.BLOCK
@@ -300,12 +301,19 @@ def test_closing_ends_the_wait_of_the_one_who_leads() -> None:
         assert isinstance(waiting.result(), elea.ZError)
 
 
+def heard_at(connection: Connection) -> float:
+    machine = connection.machine
+    assert isinstance(machine, Zenoh1Machine)
+    assert machine.receiver is not None
+    return machine.receiver.last_heard
+
+
 def test_both_ends_stay_alive_while_a_user_leads_and_after() -> None:
     with bringing(transport__link__tx__lease=LEASE_MS) as (router, client, subscriber):
         (connection,), (other,) = connections_of(client), connections_of(router)
 
         def heard() -> list[float]:
-            return [each._receiver.last_heard for each in (connection, other) if each._receiver is not None]
+            return [heard_at(each) for each in (connection, other)]
 
         def await_keep_alives() -> None:
             """Both hear of each other, although nobody says anything."""

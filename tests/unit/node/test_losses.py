@@ -17,8 +17,9 @@ from elea.io.losses import Losses
 from elea.io.outbox import Outbox
 from elea.model.errors import SessionClosed
 from elea.model.limits import CACHED_KEY_CHARS
-from elea.node.routecache import Route, Routes
-from elea.node.zenoh1.pushes import Numbers, OutgoingKey
+from elea.node.route import Route
+from elea.node.zenoh1.namedroutes import NamedRoutes
+from elea.node.zenoh1.pushes import Numbers
 from elea.protocol.zenoh1.sender import count_messages
 from elea.wire.zenoh1 import messages as m
 from elea.wire.zenoh1.codec import write_network_message
@@ -84,8 +85,8 @@ def metric(session: elea.Session, name: str) -> int:
 
 def waiting(session: elea.Session) -> int:
     """Octets that wait in a node for its neighbours."""
-    sessions = [connection.session for connection in list(session._runtime.links.connections)]
-    return sum(found.outbox.queued(conduit) for found in sessions if found is not None for conduit in range(16))
+    outboxes = [connection.machine.outbox for connection in list(session._runtime.links.connections)]
+    return sum(found.queued(conduit) for found in outboxes if found is not None for conduit in range(16))
 
 
 def test_relayed_samples_arrive_or_are_counted_once(router: elea.Session, client: elea.Session) -> None:
@@ -152,8 +153,8 @@ def heard(router: elea.Session, client: elea.Session) -> Iterator[elea.Session]:
 
 def outbox_of(session: elea.Session) -> Outbox:
     (connection,) = session._runtime.links.connections
-    assert connection.session is not None
-    return connection.session.outbox
+    assert connection.machine.outbox is not None
+    return connection.machine.outbox
 
 
 @pytest.mark.parametrize("control", [elea.CongestionControl.DROP, elea.CongestionControl.BLOCK])
@@ -210,9 +211,9 @@ def test_long_names_are_found_anew_each_time() -> None:
 
     def find(header: int, scope: int, suffix: bytes) -> Route:
         asked.append(suffix)
-        return Route(suffix.decode(), 0, [], (), OutgoingKey(suffix.decode(), 0))
+        return Route(suffix.decode(), 0, [], ())
 
-    routes = Routes(find)
+    routes = NamedRoutes(find)
     short, long = b"k" * CACHED_KEY_CHARS, b"k" * (CACHED_KEY_CHARS + 1)
     for name in (short, long, short, long):
         routes.of(0x20, 0, name, 0)
@@ -235,7 +236,11 @@ def test_senseless_messages_are_counted_and_said_now_and_then(
     with caplog.at_level(logging.WARNING, "elea.node"), closing(RawClient(router.info.locators()[0])) as raw:
         for _ in range(25):
             raw.send(senseless * 100)
-        eventually(lambda: any(c.session and c.session.ignored == 2_500 for c in router._runtime.links.connections))
+        eventually(
+            lambda: any(
+                c.face and c.face.counters()["ignored_messages"] == 2_500 for c in router._runtime.links.connections
+            )
+        )
 
     said = [record.getMessage() for record in caplog.records if record.getMessage().startswith("message ignored")]
     assert [line.rpartition(" ")[2] for line in said] == ["ignored=1", "ignored=1001", "ignored=2001"]

@@ -18,6 +18,8 @@ import pytest
 import elea
 from elea.io.sharedmemory import SharedOut, has_memory
 from elea.node.admin import metrics
+from elea.node.connection import Connection
+from elea.node.zenoh1.machine import Zenoh1Machine
 from tests.unit.api.logkeeper import config, wait_until
 
 pytestmark = pytest.mark.skipif(not has_memory(), reason="the system has no memory to hand over")
@@ -37,7 +39,12 @@ def pair(locator: str = TCP, roles: tuple[str, str] = ("peer", "peer"), **entrie
 
 
 def memory_of(session: elea.Session) -> SharedOut | None:
-    return next(iter(session._runtime.links.connections)).memory
+    return memory_of_link(next(iter(session._runtime.links.connections)))
+
+
+def memory_of_link(connection: Connection) -> SharedOut | None:
+    assert isinstance(connection.machine, Zenoh1Machine)
+    return connection.machine.memory
 
 
 def laid(session: elea.Session) -> int:
@@ -145,7 +152,8 @@ def test_through_a_router_and_in_replies() -> None:
             queryable.undeclare()
             assert laid(near) > 0
             assert laid(far) > 0
-            assert all((c.memory.payloads if c.memory else 0) > 0 for c in router._runtime.links.connections)
+            laying = [memory_of_link(one) for one in router._runtime.links.connections]
+            assert all(memory is not None and memory.payloads > 0 for memory in laying)
 
 
 def test_over_unix_sockets(tmp_path: Path) -> None:

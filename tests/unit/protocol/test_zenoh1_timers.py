@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 
 from elea.model.errors import LeaseExpired
+from elea.model.found import ANY_ROLE, Found
 from elea.model.qos import Role
 from elea.protocol.zenoh1 import (
-    ANY_ROLE,
     Agreement,
     Backoff,
-    Found,
     ScoutAnswerer,
     Scouter,
     keep_alive_due,

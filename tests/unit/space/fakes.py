@@ -13,9 +13,11 @@ from elea.space.face import (
     Kinds,
     Region,
     Request,
+    Subject,
     Undeclare,
 )
 from elea.space.space import Space
+from elea.space.way import NOWHERE
 
 SUB, QBL, TOK = Entity.SUBSCRIBER, Entity.QUERYABLE, Entity.TOKEN
 S, Q, T = Kinds.KEYEXPRS | Kinds.SUBSCRIBERS, Kinds.KEYEXPRS | Kinds.QUERYABLES, Kinds.KEYEXPRS | Kinds.TOKENS
@@ -31,15 +33,22 @@ class FakeFace:
         self._heard: list[Control] = []
         self._ids = 0
         self.name = name
-        self.node_id = name.encode()
+        self.subject = Subject(name.encode(), ROLES.get(region, node.space.role))
         self.region = region
-        self.role = ROLES.get(region, node.space.role)
+        self.encoder = NOWHERE
+        self.has_priorities = True
 
     def __repr__(self) -> str:
         return self.name
 
     def send(self, message: Control) -> None:
         self._heard.append(message)
+
+    def await_room(self, qos: int, timeout: float) -> bool:
+        return True
+
+    def counters(self) -> dict[str, int]:
+        return {}
 
     def heard(self) -> list[Control]:
         """What it was sent since the last time."""

@@ -17,7 +17,6 @@ from elea.model.errors import AlignmentFailed, EleaError, InvalidKeyExpr
 from elea.model.node_id import NodeId
 from elea.model.qos import Role
 from elea.model.timestamp import Timestamp, ntp64_from_ns
-from elea.model.values import replaced
 from elea.node.runtime import Runtime
 from elea.node.storage.aligner_answers import own_scope
 from elea.node.storage.aligner_calls import Calls
@@ -26,7 +25,8 @@ from elea.node.storage.settings import DEFAULT_LOG
 from elea.store.alignment import Aligned, align
 
 if TYPE_CHECKING:
-    from elea.node.links import Connection, LinkSettings
+    from elea.node.connection import Connection
+    from elea.node.links import LinkSettings
     from elea.node.node import Node
     from elea.node.storage.storage import Storage
     from elea.store import Record
@@ -113,7 +113,7 @@ class _Partner:
                 self._bell.set()
 
     def _is_there(self) -> bool:
-        return self._runtime is not None and any(one.session is not None for one in self._runtime.links.connections)
+        return self._runtime is not None and any(one.face is not None for one in self._runtime.links.connections)
 
     def _visit(self) -> float:
         """A round for each storage; seconds until the next."""
@@ -145,9 +145,7 @@ class _Partner:
         """
         if self._runtime is None:
             node_id = NodeId.random(self._chance)
-            offer = replaced(self._links.offer, node_id=node_id.data, role=Role.CLIENT)
-            settings = replaced(self._links, offer=offer)
-            self._runtime = Runtime(node_id.data, Role.CLIENT, settings, timestamping=False)
+            self._runtime = Runtime(node_id.data, Role.CLIENT, self._links, timestamping=False)
             self._runtime.links.listeners_of_events.append(self._changed)
         if self.stopping.is_set():  # whoever stops has not seen the new node
             raise AlignmentFailed("this broker is being closed")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from elea.node.routecache import Arrived, Keeping, Route
+from elea.node.outflow import Outflow
+from elea.node.route import Keeping, Route, SampleRun
 from elea.node.storage.records import pushed_of
-from elea.node.zenoh1.fanout import Fanout
 
 if TYPE_CHECKING:
     from elea.io.dispatch import Mailbox
@@ -27,7 +27,7 @@ class Republisher:
         self._node = node
         self._own = own
         self._routes: dict[str, Route] = {}
-        self._bundle = Fanout(None)
+        self._outflow = Outflow(node)
 
     def publish(self, records: Sequence[Record], keeper: Storage) -> None:
         """Send records to everybody who wants them, but not to `keeper`, who has them."""
@@ -40,22 +40,22 @@ class Republisher:
                 continue
             route = self.route(record.key)
             run = [pushed_of(record)]
-            if route.faces:
-                self._bundle.add(route, run, True, record.arrival_ns)
+            for way in route.ways:
+                self._outflow.collector(way.encoder).add(way, run, True, record.arrival_ns, True)
             for box in route.boxes:
                 if box not in self._own:
-                    node.dispatch.add(box, Arrived(route.expr, run, True), len(record.payload))
+                    node.dispatch.add(box, SampleRun(route.expr, run, True), len(record.payload))
             for other in route.keepers:
                 if other is not keeper:
                     other.keep([(record.key, run)], record.arrival_ns)
-        self._bundle.flush()
+        self._outflow.flush(0)  # it has nothing for stores
         if node.dispatch:
             node.deliver_soon()
 
     def is_wanted(self, key: str, keeper: Keeping) -> bool:
         """Whether there is anybody but `keeper` for samples on a key, or on any key of an expression."""
         route = self.route(key)
-        if route.faces or any(other is not keeper for other in route.keepers):
+        if route.ways or any(other is not keeper for other in route.keepers):
             return True
         return any(box not in self._own for box in route.boxes)
 

@@ -22,16 +22,16 @@ from elea.io.backpressure import Gate
 from elea.io.timers import monotonic
 from elea.model import keyexpr
 from elea.model.errors import Congested, StoreError
+from elea.node.stamper import STAMPED, Stamper, stamped
 from elea.node.storage.records import records_of_run
 from elea.node.storage.stampcheck import Stamping
 from elea.node.storage.wildcardupdates import WildcardUpdates, stamp_of
-from elea.node.zenoh1.pushes import STAMPED, Stamper, stamped
 from elea.store import Committer, Log, Outcome, Receipt, Record, Retention, State, Sync, memory_log, open_log
 from elea.store.digest import Digest
 
 if TYPE_CHECKING:
     from elea.node.node import Node
-    from elea.node.routecache import Arrived
+    from elea.node.route import SampleRun
     from elea.node.storage.aligner_facts import Alignment
     from elea.node.storage.settings import StorageSettings
     from elea.wire.zenoh1.samples import Pushed
@@ -137,7 +137,7 @@ class Storage:
                 self._keep_wild(record, blocking)
         self._keep_checked(records, blocking, now_ns)
 
-    def arrived(self, arrived: Arrived) -> None:
+    def arrived(self, arrived: SampleRun) -> None:
         """The same for samples of this process, which come through a mailbox."""
         self.keep([(str(arrived.key), arrived.run)], self._node.loop.wall_ns())
 

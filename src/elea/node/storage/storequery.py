@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 from elea.model.encoding import Encoding
 from elea.model.errors import EleaError, InvalidSelector
 from elea.model.selector import Parameters
-from elea.node.zenoh1.face import Zenoh1Face
 from elea.space.face import Response
 from elea.wire.zenoh1 import messages as m
 
@@ -115,9 +114,7 @@ class StoreQuery:
             face = self._node.space.asker(own, number)
         if face is None:
             raise Gone("the query has ended")
-        if not isinstance(face, Zenoh1Face):
-            return True
-        return face.outbox.await_room((self.qos & 7) << 1 | 1, LOOK_SECONDS)
+        return face.await_room(self.qos, LOOK_SECONDS)
 
     def _respond(self, key: str, body: m.ResponseBody) -> None:
         responder = (self._node.node_id, 0)

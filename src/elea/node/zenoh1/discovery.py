@@ -18,18 +18,19 @@ from elea.io.scouting import SCOUTING_GROUP, ScoutListener, ScoutSender
 from elea.io.systemrandom import SystemRandom
 from elea.io.timers import monotonic
 from elea.model.errors import ConfigError, EleaError, OperationTimeout
+from elea.model.found import Found
 from elea.model.limits import MAX_MEETINGS
 from elea.model.node_id import NodeId
 from elea.model.qos import Role
-from elea.model.values import field, value_class
-from elea.node.links import Connection, Links
-from elea.node.node import Node
+from elea.node.connection import Connection
+from elea.node.discovery import DiscoverySettings
+from elea.node.zenoh1.dialect import Zenoh1Dialect
 from elea.node.zenoh1.face import Zenoh1Face
-from elea.node.zenoh1.gossip import LINK_STATE, Candidate, Gossip, Rules, Said, may_connect, read_oam, write_oam
-from elea.protocol.zenoh1.scouting import Found, ScoutAnswerer, Scouter
+from elea.node.zenoh1.gossip import LINK_STATE, Candidate, Gossip, Said, may_connect, read_oam, write_oam
+from elea.protocol.zenoh1.scouting import ScoutAnswerer, Scouter
 from elea.wire.zenoh1.messages import Oam
 
-__all__ = ["MAX_MEETINGS", "Discovery", "DiscoverySettings", "Seeker"]
+__all__ = ["MAX_MEETINGS", "Seeker", "Zenoh1Discovery"]
 
 _log = logging.getLogger("elea.node")
 
@@ -43,35 +44,6 @@ BREATHER: Final = 0.1
 """Seconds between two searches of a client, whose `scouting/timeout` may be 0."""
 
 POLL: Final = 0.002
-GREETING_SECONDS: Final = 0.5
-
-
-@value_class
-class DiscoverySettings:
-    """What the configuration says of scouting.
-
-    Args:
-        timeout: seconds a client looks for a node.
-        delay: seconds opening waits for nodes and their declarations.
-        group: where to scout; None for not at all.
-        answers: whether others that scout find us.
-        autoconnect: the roles to connect to when found.
-        greater: of those, the ones to connect to only if our id is the greater.
-        gossip: None for not at all.
-        wait_connected, wait_declared: what opening waits for.
-    """
-
-    timeout: float = 3.0
-    delay: float = GREETING_SECONDS
-    group: str | None = SCOUTING_GROUP
-    interface: str = "auto"
-    ttl: int = 1
-    answers: bool = True
-    autoconnect: frozenset[Role] = frozenset(Role)
-    greater: frozenset[Role] = frozenset()
-    gossip: Rules | None = field(default_factory=Rules)
-    wait_connected: bool = True
-    wait_declared: bool = True
 
 
 class Seeker:
@@ -118,19 +90,22 @@ class Seeker:
         self._sender.close()
 
 
-class Discovery:
-    """How one node finds others, and is found."""
+class Zenoh1Discovery:
+    """How one node finds others, and is found (`Discovery`)."""
 
-    def __init__(self, node: Node, links: Links, settings: DiscoverySettings) -> None:
-        self.node = node
-        self.links = links
+    def __init__(self, dialect: Zenoh1Dialect, settings: DiscoverySettings) -> None:
+        self._dialect = dialect
+        self.links = links = dialect.links
+        self.node = node = links.node
         self.settings = settings
         self.malformed = 0  # OAM messages that could not be read
         self.failed = 0  # attempts to connect to a node found
         self.skipped = 0  # nodes found while too many were being connected to
         self.gossip: Gossip | None = None
         if settings.gossip is not None:
-            self.gossip = Gossip(node.node_id, node.role, settings.gossip, locators=links.locators)
+            self.gossip = Gossip(
+                node.node_id, node.role, settings.gossip, locators=lambda: links.locators(dialect.name)
+            )
         self._faces: dict[bytes, Zenoh1Face] = {}  # under the node's lock, as the gossip
         self._meeting: set[bytes] = set()
         self._lock = threading.Lock()
@@ -141,8 +116,8 @@ class Discovery:
         self._seeker: Seeker | None = None
         self._answers: queue.SimpleQueue[Found | None] = queue.SimpleQueue()
         self._scouted: Connection | None = None  # the one session of a client that has no configured locator
-        links.on_joining = self._joining
-        node.on_oam = self._oam
+        dialect.on_joining = self._joining
+        dialect.on_oam = self._oam
 
     # -- being found, finding -----------------------------------------------------------------------------------------
 
@@ -152,7 +127,7 @@ class Discovery:
         if settings.group is None:
             return
         if settings.answers:
-            self._answerer = ScoutAnswerer(self.node.node_id, self.node.role, self.links.locators())
+            self._answerer = ScoutAnswerer(self.node.node_id, self.node.role, self.links.locators("zenoh1"))
             self._listener = ScoutListener(self._scout, self.node.loop, group=settings.group, names=settings.interface)
         if settings.autoconnect and self.node.role is not Role.CLIENT:
             self._seeker = self._seek(self._found)
@@ -263,18 +238,19 @@ class Discovery:
         """A session begins; the node is locked, and nothing has been said on it yet."""
         if self.gossip is None:
             return
-        if session.node_id in self._faces:  # its former session has not been cleared away yet
-            self.gossip.left(session.node_id)
-        self._faces[session.node_id] = session
-        self._say(self.gossip.joined(session.node_id, session.role))
+        node_id = session.subject.node_id
+        if node_id in self._faces:  # its former session has not been cleared away yet
+            self.gossip.left(node_id)
+        self._faces[node_id] = session
+        self._say(self.gossip.joined(node_id, session.subject.role))
 
     def left(self, connection: Connection) -> None:
         """A session has ended."""
-        session = connection.session
+        node_id, face = connection.peer_id, connection.face
         with self.node.lock:
-            if session is not None and self.gossip is not None and self._faces.get(session.node_id) is session:
-                del self._faces[session.node_id]
-                self.gossip.left(session.node_id)
+            if face is not None and self.gossip is not None and self._faces.get(node_id) is face:
+                del self._faces[node_id]
+                self.gossip.left(node_id)
         self._lost(connection)
 
     def _lost(self, connection: Connection) -> None:
@@ -296,15 +272,15 @@ class Discovery:
 
     def _oam(self, session: Zenoh1Face, message: Oam) -> None:
         """A neighbour tells of others."""
-        if self.gossip is None or message.id != LINK_STATE or not self.gossip.takes_part(session.role):
+        if self.gossip is None or message.id != LINK_STATE or not self.gossip.takes_part(session.subject.role):
             return
         states = read_oam(message)
         if states is None:
             self.malformed += 1
-            _log.warning("gossip ignored: node=%s malformed=%d", NodeId(session.node_id), self.malformed)
+            _log.warning("gossip ignored: node=%s malformed=%d", NodeId(session.subject.node_id), self.malformed)
             return
         with self.node.lock:
-            said, candidates = self.gossip.heard(session.node_id, states)
+            said, candidates = self.gossip.heard(session.subject.node_id, states)
             self._say(said)
             # Still locked: who waits must not see that we have heard, and nobody we are about to connect to.
             for candidate in candidates:
@@ -333,8 +309,8 @@ class Discovery:
         with self.node.lock:
             if settings.wait_connected and self._meeting:
                 return False
-            every = [c.session for c in list(self.links.connections) if c.session is not None]
-            sessions = [session for session in every if session.role is not Role.CLIENT]
+            every = [c.face for c in list(self.links.connections) if c.face is not None and c.dialect is self._dialect]
+            sessions = [session for session in every if session.subject.role is not Role.CLIENT]
             if settings.wait_connected and self._seeker is not None and not sessions:
                 return False
             if not settings.wait_declared:
@@ -343,7 +319,11 @@ class Discovery:
             return all(
                 space.knows(session)
                 and space.greeted(session)
-                and (gossip is None or session.role is not Role.ROUTER or gossip.has_heard(session.node_id))
+                and (
+                    gossip is None
+                    or session.subject.role is not Role.ROUTER
+                    or gossip.has_heard(session.subject.node_id)
+                )
                 for session in sessions
             )
 

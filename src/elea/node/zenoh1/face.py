@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from elea.io.dispatch import Mailbox
@@ -13,15 +13,16 @@ from elea.model import keyexpr
 from elea.model.errors import InvalidKeyExpr, Truncated
 from elea.model.logger import logger
 from elea.model.node_id import NodeId
-from elea.model.qos import Role
-from elea.node.routecache import Arrived, Keeping, Route, Routes, Scanning
+from elea.node.outflow import BLOCK, Outflow
+from elea.node.route import Route
 from elea.node.zenoh1.controlcodec import ResourceTable, UnknownResource, from_wire, to_wire
 from elea.node.zenoh1.fanout import Fanout
-from elea.node.zenoh1.pushes import stamped
+from elea.node.zenoh1.namedroutes import NamedRoutes, Scanning
 from elea.node.zenoh1.sessionqueries import SessionQueries
 from elea.protocol.zenoh1.terms import Agreement
-from elea.space.face import Control, Region, Request, Response, ResponseFinal
+from elea.space.face import Control, Region, Request, Response, ResponseFinal, Subject
 from elea.space.face import Final as FinalMessage
+from elea.space.way import Encoder
 from elea.wire.zenoh1 import messages as m
 from elea.wire.zenoh1.codec import DIALECT, read_network_message, write_network_message
 from elea.wire.zenoh1.frames import Frames
@@ -42,7 +43,6 @@ LOGGED_EVERY: Final = 1_000
 RESPONSE_FINAL: Final = 0x1A
 REQUEST: Final = 0x1C  # and RESPONSE between them
 CONTROL_CONDUIT: Final = 0 << 1 | 1
-BLOCK: Final = 8  # the bit of the QoS octet
 SCANNED: Final = 1_024
 """Octets from which on messages are read to blocks, for those who take them: a block costs 20 µs, however small."""
 
@@ -50,37 +50,66 @@ SCANNED: Final = 1_024
 class Zenoh1Face:
     """The space's view of a neighbour (`Face`), and the receiver's view of the space (`Sink`)."""
 
-    def __init__(self, node: Node, agreement: Agreement, region: Region, outbox: Outbox) -> None:
+    def __init__(
+        self, node: Node, agreement: Agreement, subject: Subject, region: Region, outbox: Outbox, encoder: Encoder
+    ) -> None:
         self.node = node
         self.agreement = agreement
         self.outbox = outbox
-        self.keys = ResourceTable()
-        self.routes = Routes(self._find)
+        self.resources = ResourceTable()
+        self.routes = NamedRoutes(self._find)
         self.room = outbox.room
         self._numbered = outbox.link.reliable
         self.joined = 0  # samples that went to the outbox as part of another
         self.unroutable = 0  # samples whose key makes no sense
         self.ignored = 0  # control messages whose key makes no sense
+        self._subject = subject
         self._region = region
+        self._encoder = encoder
         self._told: set[int] = set()
-        self._bundle = Fanout(node.stamper)
-        self._kept: dict[Keeping, list[tuple[str, list[Pushed]]]] = {}  # for stores, when the batch has been read
-        self._exchange = SessionQueries(self, self.keys)
+        self._outflow = Outflow(node)
+        fanout = self._outflow.collector(encoder)
+        assert isinstance(fanout, Fanout)
+        self._fanout = fanout  # of samples that come from a 1.x node and go to others
+        self._queries = SessionQueries(self, self.resources)
         self._scanner: Scanning | None = None
         self.on_stalled: Callable[[], None] = lambda: None
         """What to do when the other node takes nothing more."""
+        self.on_oam: Callable[[Zenoh1Face, m.Oam], None] | None = None
+        """Told what it says besides data, queries and declarations."""
+        self.received: Callable[[], Mapping[str, int]] = dict
+        """What has been counted of what came."""
 
     @property
-    def node_id(self) -> bytes:
-        return self.agreement.peer_id
-
-    @property
-    def role(self) -> Role:
-        return self.agreement.peer_role
+    def subject(self) -> Subject:
+        return self._subject
 
     @property
     def region(self) -> Region:
         return self._region
+
+    @property
+    def encoder(self) -> Encoder:
+        return self._encoder
+
+    @property
+    def has_priorities(self) -> bool:
+        return self.agreement.qos
+
+    def await_room(self, qos: int, timeout: float) -> bool:
+        return self.outbox.await_room((qos & 7) << 1 | 1, timeout)
+
+    def counters(self) -> Mapping[str, int]:
+        outbox = self.outbox
+        return {
+            "sent_batches": outbox.batches,
+            "sent_bytes": outbox.octets,
+            "sent_messages": outbox.messages + self.joined,
+            "waits": outbox.waited,
+            **self.received(),
+            "unroutable_samples": self.unroutable,
+            "ignored_messages": self.ignored,
+        }
 
     # -- out ----------------------------------------------------------------------------------------------------------
 
@@ -89,10 +118,10 @@ class Zenoh1Face:
         # A tuple: mypyc looks at each of them, and makes a union of `|` every time.
         if not isinstance(message, (Request, Response, ResponseFinal)):
             self.say(to_wire(message))
-        elif not self._exchange.send(message):
+        elif not self._queries.send(message):
             out = bytearray()
             write_network_message(out, to_wire(message))
-            self._exchange.answer((message.qos & 7) << 1 | 1, bytes(out), b"")
+            self._queries.answer((message.qos & 7) << 1 | 1, bytes(out), b"")
 
     def say(self, message: m.NetworkMessage, conduit: int = CONTROL_CONDUIT) -> None:
         """Queue a message that must not be lost: a neighbour that has no room for it is given up (zenoh-1 §6.5)."""
@@ -132,12 +161,12 @@ class Zenoh1Face:
 
     def takes_number(self, key: str) -> bool:
         """Whether a number may stand for this key here."""
-        return self._numbered and self.keys.takes_number(key)
+        return self._numbered and self.resources.takes_number(key)
 
     def tell(self, number: int, key: str) -> None:
         """Declare a number of ours before it is first used on this link."""
         if number and number not in self._told:
-            self.keys.ours[number] = key
+            self.resources.ours[number] = key
             self.say(m.Declare(m.DeclareKeyExpr(number, 0, key), qos=8))
             self._told.add(number)  # only now: who finds it there may use it at once
 
@@ -150,9 +179,9 @@ class Zenoh1Face:
         try:
             while at < size:
                 if RESPONSE_FINAL <= buf[at] & 0x1F <= REQUEST:
-                    self._hand_over(now_ns)
+                    self._outflow.flush(now_ns)
                     self.node.loop.share()
-                    end = self._exchange.take(buf, at)
+                    end = self._queries.take(buf, at)
                     if end > at:
                         at = end
                         continue
@@ -173,18 +202,18 @@ class Zenoh1Face:
                     raise Truncated(DIALECT, size) from None
                 self._message(message, reliable, now_ns)
         finally:
-            self._hand_over(now_ns)
+            self._outflow.flush(now_ns)
         return at
 
     def sample(self, sample: Pushed, priority: int, reliable: bool) -> None:
         """Take a sample that came in fragments."""
         now_ns = self.node.loop.wall_ns()
         self._samples([sample], reliable, now_ns)
-        self._hand_over(now_ns)
+        self._outflow.flush(now_ns)
 
     def closed(self, reason: int, whole_session: bool) -> None:
         """The other node has ended the session."""
-        _log.info("session closed by the other node: node=%s reason=%d", NodeId(self.node_id), reason)
+        _log.info("session closed by the other node: node=%s reason=%d", NodeId(self._subject.node_id), reason)
 
     def frames(self, buf: bytes, at: int, frames: Frames) -> tuple[int, Frames]:
         """Take samples of many frames for those who want blocks of them."""
@@ -215,16 +244,7 @@ class Zenoh1Face:
         """Leave a block in the mailboxes of those who take it."""
         block.arrival_ns = now_ns
         for box in boxes:
-            self._leave(box, block, block.size, len(block), waits)
-
-    def _leave(self, box: Mailbox, item: Any, octets: int, count: int, waits: bool) -> None:
-        """Leave something in a mailbox. What must not be dropped holds up its link if there is no room."""
-        if waits and box.is_full() and not box.is_open():
-            if self.node.loop.hold(box):
-                self.node.dispatch.add(box, item, octets, count, beyond=True)
-                return
-            box.wait_for_room()
-        self.node.dispatch.add(box, item, octets, count)
+            self._outflow.leave(box, block, block.size, len(block), waits)
 
     def _takers(self, header: int, scope: int, suffix: bytes) -> tuple[str, tuple[Mailbox, ...]] | None:
         """The key of a name and who takes blocks of it; None if others are to get its samples too, or nobody."""
@@ -243,7 +263,7 @@ class Zenoh1Face:
                     break
                 end += 1
             if end == start + 1 < count:
-                end = self._bundle.add_mixed(run, start, self.routes, self.node.generation, reliable, now_ns)
+                end = self._fanout.add_mixed(run, start, self.routes, self.node.generation, reliable, now_ns)
                 if end > start:
                     start = end
                     continue
@@ -252,45 +272,22 @@ class Zenoh1Face:
             if route is None:
                 self.unroutable += end - start
             else:
-                self._deliver(route, run if end - start == count else run[start:end], reliable, now_ns)
+                self._outflow.add(route, run if end - start == count else run[start:end], reliable, now_ns)
             start = end
-
-    def _deliver(self, route: Route, run: list[Pushed], reliable: bool, now_ns: int) -> None:
-        """Send a run of samples of one key and one quality of service its way."""
-        is_stamped = False
-        if route.keepers and self.node.stamper is not None:
-            run, is_stamped = stamped(run, self.node.stamper, now_ns), True
-        for keeper in route.keepers:
-            self._kept.setdefault(keeper, []).append((route.key, run))
-        if route.faces:
-            self._bundle.add(route, run, reliable, now_ns, is_stamped=is_stamped)
-        if route.boxes:
-            arrived = Arrived(route.expr, run, reliable)
-            for box in route.boxes:
-                self._leave(box, arrived, arrived.octets, len(run), reliable and run[0][3] & BLOCK != 0)
-
-    def _hand_over(self, now_ns: int) -> None:
-        """Let go of the samples collected: to neighbours, then to the stores, which may wait.
-
-        Also before each other message of the batch: what it says or asks comes after the samples before it, whichever
-        thread brings it round.
-        """
-        self._bundle.flush()
-        if self._kept:
-            kept, self._kept = self._kept, {}
-            for keeper, pieces in kept.items():
-                keeper.keep(pieces, now_ns)
 
     def _find(self, header: int, scope: int, suffix: bytes) -> Route | None:
         self.node.loop.share()  # a key of many chunks among many wildcards takes its time
         try:
             text = str(suffix, "utf-8") if suffix else None
-            key = self.keys.resolve(scope, text, bool(header & 0x40))
+            key = self.resources.resolve(scope, text, bool(header & 0x40))
             keyexpr.check(key)
         except (UnknownResource, InvalidKeyExpr, UnicodeDecodeError) as error:
             if not self.unroutable % LOGGED_EVERY:
                 _log.warning(
-                    "sample dropped: node=%s problem=%s dropped=%d", NodeId(self.node_id), error, self.unroutable + 1
+                    "sample dropped: node=%s problem=%s dropped=%d",
+                    NodeId(self._subject.node_id),
+                    error,
+                    self.unroutable + 1,
                 )
             return None
         return self.node.route(self, key)
@@ -300,19 +297,19 @@ class Zenoh1Face:
         if isinstance(message, m.Push):
             self._push(message, reliable, now_ns)
             return
-        self._hand_over(now_ns)
+        self._outflow.flush(now_ns)
         if isinstance(message, m.Oam):
-            if self.node.on_oam is not None:
-                self.node.on_oam(self, message)
+            if self.on_oam is not None:
+                self.on_oam(self, message)
             return
         try:
-            control = from_wire(message, self.keys)
+            control = from_wire(message, self.resources)
         except (UnknownResource, InvalidKeyExpr) as error:
             self._senseless(message, error)
             return
         if isinstance(message, m.Declare) and isinstance(message.body, m.DeclareKeyExpr | m.UndeclareKeyExpr):
             self.routes.forget()
-            self._exchange.forget()
+            self._queries.forget()
             if self._scanner is not None:
                 self._scanner.forget()
         if isinstance(control, Request):
@@ -330,13 +327,13 @@ class Zenoh1Face:
             self.unroutable += 1
             return
         qos = DEFAULT_QOS if message.qos is None else message.qos
-        self._deliver(route, [(header, expr.scope, suffix, qos, *split_body(message.body))], reliable, now_ns)
+        self._outflow.add(route, [(header, expr.scope, suffix, qos, *split_body(message.body))], reliable, now_ns)
 
     def _senseless(self, message: m.NetworkMessage, error: Exception) -> None:
         """A message about a key that is none: the link stays up, and nobody is left waiting (zenoh-1 §9.3, §14.1)."""
         if not self.ignored % LOGGED_EVERY:
             _log.warning(
-                "message ignored: node=%s problem=%s ignored=%d", NodeId(self.node_id), error, self.ignored + 1
+                "message ignored: node=%s problem=%s ignored=%d", NodeId(self._subject.node_id), error, self.ignored + 1
             )
         self.ignored += 1
         if isinstance(message, m.Request):

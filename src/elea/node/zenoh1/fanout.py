@@ -8,13 +8,19 @@ joined once for all of them. Spec: zenoh-1 §13.2.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from elea.node.routecache import Forwarder, Route, Routes
-from elea.node.zenoh1.pushes import FIRST_OCTET, Stamper
+from elea.model.values import mypyc_attr
+from elea.node.stamper import FIRST_OCTET, Stamper
+from elea.node.zenoh1.namedroutes import NamedRoutes
+from elea.node.zenoh1.pushes import OutgoingKey
+from elea.space.way import Collector, Encoder, Way
 from elea.wire.zenoh1.samples import Pushed
 
-__all__ = ["Fanout"]
+if TYPE_CHECKING:
+    from elea.space.face import Face
+
+__all__ = ["Fanout", "Forwarder", "Zenoh1Way"]
 
 JOINED: Final = 16_384
 """Octets of samples joined to one part: a few of them fill a batch."""
@@ -23,10 +29,28 @@ ALONE: Final = 2_048
 """Octets of a payload above which it is cheaper to leave it where it is than to join it to others."""
 
 
-class Fanout:
-    """What one thread has collected for some neighbours; `flush` sends it."""
+class Forwarder(Protocol):
+    """A session that samples can be sent through."""
 
-    __slots__ = ("_conduit", "_droppable", "_extra", "_faces", "_parts", "_stamper")
+    room: int
+    """Bytes that fit one batch there."""
+
+    def forward(self, parts: Sequence[bytes], size: int, conduit: int, droppable: bool, samples: int) -> None: ...
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Zenoh1Way(Way):
+    """Samples of one key to some 1.x neighbours; keys that go to the same ones have the same tuple of them."""
+
+    def __init__(self, key: str, neighbours: Any, encoder: Encoder, outgoing: OutgoingKey) -> None:
+        faces: tuple[Face, ...] = neighbours
+        super().__init__(key, faces, encoder)
+        self.forwarders: tuple[Forwarder, ...] = neighbours
+        self.outgoing = outgoing
+
+
+class Fanout(Collector):
+    """What one source has collected for some neighbours; `flush` sends it."""
 
     def __init__(self, stamper: Stamper | None) -> None:
         self._stamper = stamper
@@ -36,16 +60,16 @@ class Fanout:
         self._parts: list[bytes] = []  # two for each sample, or for several joined
         self._extra = 0  # samples beyond one for every two parts
 
-    def add(self, route: Route, run: list[Pushed], reliable: bool, now_ns: int, *, is_stamped: bool = False) -> None:
-        """Take a run of samples that have one key and one quality of service."""
-        self._turn_to(route.faces, run[0][3], reliable)
+    def add(self, way: Way, run: list[Pushed], reliable: bool, now_ns: int, is_stamped: bool = False) -> None:
+        assert isinstance(way, Zenoh1Way)  # its encoder is the one that has made this collector
+        self._turn_to(way.forwarders, run[0][3], reliable)
         if self._stamper is None or is_stamped:
-            route.outgoing.rewrite(run, self._parts)
+            way.outgoing.rewrite(run, self._parts)
         else:
-            route.outgoing.stamp(run, self._parts, self._stamper, now_ns)
+            way.outgoing.stamp(run, self._parts, self._stamper, now_ns)
 
     def add_mixed(
-        self, run: list[Pushed], start: int, routes: Routes, generation: int, reliable: bool, now_ns: int
+        self, run: list[Pushed], start: int, routes: NamedRoutes, generation: int, reliable: bool, now_ns: int
     ) -> int:
         """Take plain samples of many keys from `start` on, to the first that differs in more than its key; where it is.
 
@@ -72,10 +96,13 @@ class Fanout:
             route = by_number.get(scope << 7 | header & 0x60)
             if route is None or route.generation != generation or not route.only_passes:
                 break
-            if route.faces is not faces:
+            way = route.ways[0]
+            if not isinstance(way, Zenoh1Way):
+                break
+            if way.forwarders is not faces:
                 self._join(pieces)
                 octets = 0
-                faces = route.faces
+                faces = way.forwarders
                 self._turn_to(faces, qos, reliable)
                 limit = min(JOINED, min([face.room for face in faces]))
             if left == 0:
@@ -83,7 +110,7 @@ class Fanout:
                 sized = -1
             if size != sized:
                 sized, tail = size, stamps.tails.get(size) or stamps.tail(size)
-            before = route.outgoing.stamping(qos)
+            before = way.outgoing.stamping(qos)
             octets += len(before) + 1 + len(tail) + size
             if octets > limit:
                 self._join(pieces)
@@ -115,7 +142,6 @@ class Fanout:
             self._faces, self._conduit, self._droppable = faces, conduit, droppable
 
     def flush(self) -> None:
-        """Send what was collected."""
         parts, extra = self._parts, self._extra
         if not parts:
             return

@@ -16,10 +16,21 @@ from elea.model.limits import MAX_LOCATORS, MAX_NODES
 from elea.model.node_id import NodeId
 from elea.model.qos import Role
 from elea.model.values import field, value_class
+from elea.node.discovery import GossipRules
 from elea.wire.zenoh1.codec import read_link_states, write_link_states
 from elea.wire.zenoh1.messages import BodyForm, LinkState, LinkStates, Oam
 
-__all__ = ["LINK_STATE", "MAX_LOCATORS", "MAX_NODES", "Candidate", "Gossip", "Rules", "Said", "read_oam", "write_oam"]
+__all__ = [
+    "LINK_STATE",
+    "MAX_LOCATORS",
+    "MAX_NODES",
+    "Candidate",
+    "Gossip",
+    "GossipRules",
+    "Said",
+    "read_oam",
+    "write_oam",
+]
 
 LINK_STATE: Final = 1
 """The id of OAM messages that carry link states; others are passed over."""
@@ -28,23 +39,6 @@ CONTROL_QOS: Final = 0x08
 
 SWEEP: Final = 64
 """Nodes remembered before those that are gone are looked for; looking at each going would cost the square of a mesh."""
-
-
-@value_class
-class Rules:
-    """What the configuration says (`scouting/gossip`).
-
-    Args:
-        targets: the roles that are told anything.
-        autoconnect: the roles to connect to when heard of.
-        greater: of those, the ones to connect to only if our id is the greater.
-        multihop: pass on what was heard of nodes that are no neighbours, too.
-    """
-
-    targets: frozenset[Role] = frozenset({Role.ROUTER, Role.PEER})
-    autoconnect: frozenset[Role] = frozenset(Role)
-    greater: frozenset[Role] = frozenset()
-    multihop: bool = False
 
 
 @value_class
@@ -87,7 +81,9 @@ class _Neighbour:
 class Gossip:
     """The gossip of one node. `locators` says where it can be reached now."""
 
-    def __init__(self, node_id: bytes, role: Role, rules: Rules, *, locators: Callable[[], Sequence[str]]) -> None:
+    def __init__(
+        self, node_id: bytes, role: Role, rules: GossipRules, *, locators: Callable[[], Sequence[str]]
+    ) -> None:
         self.ignored = 0
         """Entries passed over: they made no sense, or there were too many nodes."""
         self._id = node_id

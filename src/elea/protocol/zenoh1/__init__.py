@@ -4,19 +4,18 @@
 `Scouter` and `ScoutAnswerer` find nodes, `Backoff` says when to try again.
 """
 
-from elea.protocol.zenoh1.backoff import Backoff
+from elea.protocol.backoff import Backoff
 from elea.protocol.zenoh1.handshake import NEXT, Input, State
 from elea.protocol.zenoh1.keepalive import keep_alive_due, lease_ends, next_deadline, next_keep_alive
 from elea.protocol.zenoh1.opening import OPENING_TIMEOUT, Acceptor, Initiator
 from elea.protocol.zenoh1.password import password_proof, proof_matches
-from elea.protocol.zenoh1.scouting import ANY_ROLE, Found, ScoutAnswerer, Scouter
+from elea.protocol.zenoh1.scouting import ScoutAnswerer, Scouter
 from elea.protocol.zenoh1.sender import Sender
 from elea.protocol.zenoh1.sn import SN_MASKS, initial_sn
 from elea.protocol.zenoh1.terms import Agreement, CloseReason, Offer
 from elea.protocol.zenoh1.transport import Receiver, Sink
 
 __all__ = [
-    "ANY_ROLE",
     "NEXT",
     "OPENING_TIMEOUT",
     "SN_MASKS",
@@ -24,7 +23,6 @@ __all__ = [
     "Agreement",
     "Backoff",
     "CloseReason",
-    "Found",
     "Initiator",
     "Input",
     "Offer",

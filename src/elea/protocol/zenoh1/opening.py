@@ -134,6 +134,8 @@ class Acceptor(Handshake):
         self._users = users
         self._accept = accept
         self._nonce = 0
+        self.user: bytes | None = None
+        """Who has proved his password."""
         self._syn: Init  # from AWAIT_OPEN_SYN on, as is our answer
         self._ack: Init
 
@@ -196,6 +198,7 @@ class Acceptor(Handshake):
         matches = proof_matches(self._nonce, password or b"", proof.hmac)
         if password is None or not matches:
             raise AuthenticationFailed("user or password is wrong")
+        self.user = proof.user
 
     def _admit(self, agreement: Agreement) -> None:
         reason: int | None = None

@@ -10,29 +10,18 @@ from collections.abc import Iterable
 from typing import Final
 
 from elea.model.errors import DecodeError
+from elea.model.found import ANY_ROLE, Found
 from elea.model.node_id import NodeId
 from elea.model.qos import Role
-from elea.model.values import value_class
 from elea.protocol.zenoh1.terms import VERSION
 from elea.wire.zenoh1 import messages
 from elea.wire.zenoh1.codec import read_scouting_message, write_scouting_message
 from elea.wire.zenoh1.messages import Hello, Scout, ScoutingMessage
 
-__all__ = ["ANY_ROLE", "Found", "ScoutAnswerer", "Scouter"]
-
-ANY_ROLE: Final = Role.ROUTER | Role.PEER | Role.CLIENT
+__all__ = ["ScoutAnswerer", "Scouter"]
 
 FIRST_PERIOD: Final = 1.0
 LONGEST_PERIOD: Final = 8.0
-
-
-@value_class
-class Found:
-    """A node that answered; without locators it is to be reached where the answer came from."""
-
-    node_id: bytes
-    role: Role
-    locators: tuple[str, ...]
 
 
 class Scouter:

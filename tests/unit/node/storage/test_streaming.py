@@ -87,7 +87,7 @@ def reader(full: Broker, request: pytest.FixtureRequest) -> Iterator[Reader]:
 
 def queued(made: Broker) -> int:
     """Octets that wait for slow readers."""
-    sessions = [connection.session for connection in list(made.session._runtime.links.connections)]
+    sessions = [connection.face for connection in list(made.session._runtime.links.connections)]
     lanes: list[Any] = [
         lane for session in sessions if isinstance(session, Zenoh1Face) for lane in session.outbox._order
     ]
@@ -96,13 +96,13 @@ def queued(made: Broker) -> int:
 
 def stands_still(made: Broker) -> bool:
     """Whether no more answers are made although there is one under way."""
-    before = [connection.session.outbox.messages for connection in _open(made)]
+    before = [connection.machine.outbox.messages for connection in _open(made)]
     threading.Event().wait(0.5)
-    return bool(made.storages.answering) and before == [c.session.outbox.messages for c in _open(made)]
+    return bool(made.storages.answering) and before == [c.machine.outbox.messages for c in _open(made)]
 
 
 def _open(made: Broker) -> list[Any]:
-    return [one for one in list(made.session._runtime.links.connections) if one.session is not None]
+    return [one for one in list(made.session._runtime.links.connections) if one.face is not None]
 
 
 SELECTORS = pytest.mark.parametrize("reader", ["home/*", "home/*?_history", "@store/read/home/**"], indirect=True)

@@ -10,15 +10,18 @@ from typing import Any, cast
 import pytest
 
 from elea.io.loop import Loop
+from elea.io.scouting import SCOUTING_GROUP
 from elea.model.errors import OperationTimeout, SessionError
+from elea.model.found import Found
 from elea.model.qos import Role
-from elea.node.links import Links
+from elea.node.discovery import DiscoverySettings
 from elea.node.node import Node
 from elea.node.zenoh1 import discovery as module
-from elea.node.zenoh1.discovery import Discovery, DiscoverySettings
+from elea.node.zenoh1.dialect import Zenoh1Dialect
+from elea.node.zenoh1.discovery import Zenoh1Discovery
 from elea.node.zenoh1.gossip import Candidate
-from elea.protocol.zenoh1.backoff import Backoff
-from elea.protocol.zenoh1.scouting import Found
+from elea.protocol.backoff import Backoff
+from elea.space.face import Subject
 
 OTHER = b"\xc1"
 
@@ -31,6 +34,8 @@ class Pretended:
         self.connections: list[Any] = []
         self.tried: list[str] = []
         self.known: dict[bytes, Any] = {}
+        self.node: Node
+        self.dialect = SimpleNamespace(name="zenoh1", links=self)
         self._answers = answers
 
     def connect(self, locator: str, *, timeout: float) -> Any:
@@ -40,15 +45,14 @@ class Pretended:
     def session_with(self, node_id: bytes) -> Any:
         return self.known.get(node_id)
 
-    def locators(self) -> list[str]:
+    def locators(self, dialect: str) -> list[str]:
         return []
 
 
 class Neighbour:
     """A session the space has not been told of yet."""
 
-    role = Role.PEER
-    node_id = OTHER
+    subject = Subject(OTHER, Role.PEER)
 
 
 @pytest.fixture
@@ -62,8 +66,9 @@ def refuse(locator: str) -> Any:
     raise SessionError(f"nobody at {locator}")
 
 
-def discovery(node: Node, links: Pretended, **settings: Any) -> Discovery:
-    return Discovery(node, cast(Links, links), DiscoverySettings(group=None, **settings))
+def discovery(node: Node, links: Pretended, **settings: Any) -> Zenoh1Discovery:
+    links.node = node
+    return Zenoh1Discovery(cast(Zenoh1Dialect, links.dialect), DiscoverySettings(**{"group": None, **settings}))
 
 
 def found(*locators: str) -> Candidate:
@@ -139,7 +144,7 @@ def test_nobody_is_connected_to_after_the_end(node: Node) -> None:
 
 def test_client_says_why_nodes_found_could_not_be_reached(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     links = Pretended(refuse)
-    finder = Discovery(node, cast(Links, links), DiscoverySettings(timeout=0.05))
+    finder = discovery(node, links, group=SCOUTING_GROUP, timeout=0.05)
 
     def seek(on_found: Callable[[Found], None]) -> Any:
         on_found(Found(OTHER, Role.CLIENT, ()))
@@ -154,8 +159,7 @@ def test_client_says_why_nodes_found_could_not_be_reached(node: Node, monkeypatc
 
 def test_opening_waits_for_nothing_when_told_so(node: Node) -> None:
     links = Pretended(refuse)
-    session = Neighbour()
-    links.connections = [SimpleNamespace(session=session)]
+    links.connections = [SimpleNamespace(face=Neighbour(), dialect=links.dialect)]
 
     patient = discovery(node, links)
     hasty = discovery(node, links, wait_declared=False)

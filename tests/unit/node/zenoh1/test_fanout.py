@@ -10,10 +10,13 @@ from hypothesis import strategies as st
 
 from elea.model.node_id import NodeId
 from elea.model.timestamp import Hlc
-from elea.node.routecache import Forwarder, Route, Routes
-from elea.node.zenoh1.fanout import ALONE, JOINED, Fanout
-from elea.node.zenoh1.pushes import OutgoingKey, Stamper
+from elea.node.route import Route
+from elea.node.stamper import Stamper
+from elea.node.zenoh1.fanout import ALONE, JOINED, Fanout, Forwarder, Zenoh1Way
+from elea.node.zenoh1.namedroutes import NamedRoutes
+from elea.node.zenoh1.pushes import OutgoingKey
 from elea.protocol.zenoh1.sender import count_messages
+from elea.space.way import NOWHERE
 from elea.wire.zenoh1 import messages as m
 from elea.wire.zenoh1.codec import read_network_message
 from elea.wire.zenoh1.samples import Pushed
@@ -47,15 +50,13 @@ class Neighbour:
         self.samples += samples
         self.largest = max(self.largest, *(len(parts[at]) + len(parts[at + 1]) for at in range(0, len(parts), 2)))
 
-    def takes_number(self, key: str) -> bool:
-        return True
 
-    def tell(self, number: int, key: str) -> None:
-        pass
+def way_to(key: str, number: int, faces: tuple[Forwarder, ...]) -> Zenoh1Way:
+    return Zenoh1Way(key, faces, NOWHERE, OutgoingKey(key, number))
 
 
-def route(key: str, number: int, faces: tuple[Forwarder, ...]) -> Route:
-    return Route(key, 0, (), faces, OutgoingKey(key, number))
+def passing(way: Zenoh1Way) -> Route:
+    return Route(way.key, 0, (), (way,))
 
 
 def run(qos: int, *payloads: bytes) -> list[Pushed]:
@@ -73,7 +74,7 @@ def test_every_neighbour_gets_every_sample_in_order(runs: list[tuple[int, int, l
     expected: dict[Neighbour, list[bytes]] = {alone: [], first: [], second: []}
 
     for number, qos, values in runs:
-        way = route(f"key/{number}", number, groups[number])
+        way = way_to(f"key/{number}", number, groups[number])
         bundle.add(way, run(qos, *values), True, 0)
         parts: list[bytes] = []
         way.outgoing.rewrite(run(qos, *values), parts)
@@ -102,13 +103,10 @@ def test_samples_of_many_keys_are_what_they_are_one_by_one(samples: list[tuple[i
     one, other = Fanout(stamper), Fanout(twin)
     groups: list[list[tuple[Forwarder, ...]]] = [[(mixed,), (mixed,)], [(single,), (single,)]]
     ways = [
-        [
-            Route(f"key/{n}", 0, (), g[n & 1], OutgoingKey(f"key/{n}", n), (Keeper(),) if n == 4 else ())
-            for n in range(5)
-        ]
+        [Route(f"key/{n}", 0, (), (way_to(f"key/{n}", n, g[n & 1]),), (Keeper(),) if n == 4 else ()) for n in range(5)]
         for g in groups
     ]
-    routes = Routes(lambda header, scope, suffix: ways[0][scope] if scope < 5 else None)
+    routes = NamedRoutes(lambda header, scope, suffix: ways[0][scope] if scope < 5 else None)
     for number in range(5):
         routes.of(0x5D, number, b"", 0)
     run: list[Pushed] = [(0x5D, n, b"", qos, meta, b"" if meta else payload) for n, qos, meta, payload in samples]
@@ -119,13 +117,13 @@ def test_samples_of_many_keys_are_what_they_are_one_by_one(samples: list[tuple[i
         assert all(sample[1] < 4 and sample[4] is None and sample[3] == run[at][3] for sample in run[at:end])
         if end == at:
             if run[at][1] < 5:
-                one.add(ways[0][run[at][1]], [run[at]], True, NOW)
+                one.add(ways[0][run[at][1]].ways[0], [run[at]], True, NOW)
             end += 1
         at = end
     one.flush()
     for sample in run:
         if sample[1] < 5:
-            other.add(ways[1][sample[1]], [sample], True, NOW)
+            other.add(ways[1][sample[1]].ways[0], [sample], True, NOW)
     other.flush()
 
     assert [told[:2] for told in mixed.got] == [told[:2] for told in single.got]
@@ -143,8 +141,8 @@ def test_samples_of_many_keys_are_joined_as_far_as_every_neighbour_can_take_it(
 ) -> None:
     neighbours = [Neighbour(room) for room in rooms]
     faces: tuple[Forwarder, ...] = tuple(neighbours)
-    ways = [route(f"key/{number}", number, faces) for number in range(300)]
-    routes = Routes(lambda header, scope, suffix: ways[scope])
+    ways = [way_to(f"key/{number}", number, faces) for number in range(300)]
+    routes = NamedRoutes(lambda header, scope, suffix: passing(ways[scope]))
     for number in range(300):
         routes.of(0x5D, number, b"", 0)
     run: list[Pushed] = [(0x5D, n * 7 % 300, b"", 5, None, bytes(n % largest)) for n in range(1_000)]
@@ -168,8 +166,8 @@ def test_samples_of_many_keys_are_joined_as_far_as_every_neighbour_can_take_it(
 def test_large_payloads_of_many_keys_are_not_copied() -> None:
     neighbour = Neighbour()
     faces: tuple[Forwarder, ...] = (neighbour,)
-    ways = [route(f"key/{number}", number, faces) for number in range(4)]
-    routes = Routes(lambda header, scope, suffix: ways[scope])
+    ways = [way_to(f"key/{number}", number, faces) for number in range(4)]
+    routes = NamedRoutes(lambda header, scope, suffix: passing(ways[scope]))
     for number in range(4):
         routes.of(0x5D, number, b"", 0)
     run: list[Pushed] = [(0x5D, n, b"", 5, None, bytes(ALONE + (n == 2))) for n in range(4)]
@@ -203,7 +201,7 @@ def test_runs_of_many_keys_are_handed_over_once() -> None:
     bundle = Fanout(None)
 
     for number in range(1, 100):
-        bundle.add(route(f"key/{number}", number, faces), run(5, b"value"), True, 0)
+        bundle.add(way_to(f"key/{number}", number, faces), run(5, b"value"), True, 0)
     bundle.flush()
     bundle.flush()
 
@@ -217,8 +215,8 @@ def test_another_quality_of_service_is_handed_over_apart(other: tuple[int, bool]
     faces: tuple[Forwarder, ...] = (neighbour,)
     bundle = Fanout(None)
 
-    bundle.add(route("a", 1, faces), run(5, b"x"), True, 0)
-    bundle.add(route("a", 1, faces), run(other[0], b"x"), other[1], 0)
+    bundle.add(way_to("a", 1, faces), run(5, b"x"), True, 0)
+    bundle.add(way_to("a", 1, faces), run(other[0], b"x"), other[1], 0)
     bundle.flush()
 
     assert [(conduit, droppable) for conduit, droppable, _ in neighbour.got] == [
@@ -231,7 +229,7 @@ def test_what_is_joined_fits_a_batch_of_every_neighbour() -> None:
     small, large = Neighbour(1_000), Neighbour()
     bundle = Fanout(None)
 
-    bundle.add(route("a", 1, (small, large)), run(5, *[bytes(100)] * 400), True, 0)
+    bundle.add(way_to("a", 1, (small, large)), run(5, *[bytes(100)] * 400), True, 0)
     bundle.flush()
 
     assert small.largest < 1_000
@@ -242,7 +240,7 @@ def test_joining_leaves_large_samples_alone() -> None:
     one, other = Neighbour(), Neighbour()
     bundle = Fanout(None)
 
-    bundle.add(route("a", 1, (one, other)), run(5, bytes(50_000), bytes(50_000)), True, 0)
+    bundle.add(way_to("a", 1, (one, other)), run(5, bytes(50_000), bytes(50_000)), True, 0)
     bundle.flush()
 
     assert one.samples == 2

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from elea.model.qos import Role
+from elea.node.discovery import GossipRules
 from elea.node.registry import SessionRegistry
 from elea.node.zenoh1 import gossip as module
-from elea.node.zenoh1.gossip import Candidate, Gossip, Rules, Said, may_connect, read_oam, write_oam
+from elea.node.zenoh1.gossip import Candidate, Gossip, Said, may_connect, read_oam, write_oam
 from elea.wire.zenoh1.messages import BodyForm, LinkState, LinkStates, Oam
 
 A1, A2, B1, C1 = b"\xa1", b"\xa2", b"\xb1", b"\xc1"
@@ -29,8 +30,8 @@ def at(port: int) -> str:
     return f"tcp/127.0.0.1:{port}"
 
 
-def make(own: bytes, role: Role = Role.PEER, port: int = 28042, rules: Rules | None = None) -> Gossip:
-    return Gossip(own, role, rules or Rules(), locators=lambda: [at(port)])
+def make(own: bytes, role: Role = Role.PEER, port: int = 28042, rules: GossipRules | None = None) -> Gossip:
+    return Gossip(own, role, rules or GossipRules(), locators=lambda: [at(port)])
 
 
 def of(psid: int, node_id: bytes | None, port: int | None, sn: int = 2, whatami: int | None = 2) -> LinkState:
@@ -140,7 +141,7 @@ def test_others_than_peers_and_their_routers_take_no_part(own: Role, other: Role
 
 
 def test_roles_that_are_no_targets_are_told_nothing() -> None:
-    gossip = make(A1, rules=Rules(targets=frozenset({Role.ROUTER})))
+    gossip = make(A1, rules=GossipRules(targets=frozenset({Role.ROUTER})))
 
     assert gossip.joined(C1, Role.PEER) == []
 
@@ -171,7 +172,7 @@ def test_peer_that_comes_back_is_introduced_again() -> None:
 
 def test_hearsay_is_passed_on_only_with_multihop() -> None:
     for multihop, receivers in ((False, []), (True, [C1])):
-        gossip = make(A1, rules=Rules(multihop=multihop))
+        gossip = make(A1, rules=GossipRules(multihop=multihop))
         gossip.joined(C1, Role.PEER)
         gossip.joined(B1, Role.PEER)
 
@@ -202,7 +203,7 @@ def test_neighbour_heard_of_is_not_connected_to() -> None:
 
 
 def test_only_wanted_roles_are_connected_to() -> None:
-    gossip = make(A1, rules=Rules(autoconnect=frozenset({Role.ROUTER})))
+    gossip = make(A1, rules=GossipRules(autoconnect=frozenset({Role.ROUTER})))
     gossip.joined(B1, Role.PEER)
 
     _, candidates = tell(gossip, B1, of(1, C1, 1), of(2, A2, 2, whatami=1), of(3, b"\xd1", 3, whatami=None))

@@ -1,0 +1,64 @@
+"""Where the samples of one key go: to handlers of this process, to stores, to neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol, cast
+
+from elea.io.dispatch import Mailbox
+from elea.model.keyexpr import KeyExpr
+from elea.space.way import RawSample, Way
+
+__all__ = ["Keeping", "Route", "SampleRun"]
+
+
+class Keeping(Protocol):
+    """A store, to which samples are handed by the thread that read them."""
+
+    def keep(self, pieces: Sequence[tuple[str, Sequence[RawSample]]], arrival_ns: int) -> None:
+        """Take runs of samples, all of them with a timestamp. It may wait, which holds up the link they came from."""
+        ...
+
+
+class Route:
+    """The way of one key: handlers here, stores here, neighbours. Good until the node's generation changes."""
+
+    __slots__ = ("boxes", "expr", "generation", "keepers", "key", "only_passes", "takers", "ways")
+
+    def __init__(
+        self,
+        key: str,
+        generation: int,
+        boxes: Sequence[Mailbox],
+        ways: tuple[Way, ...],
+        keepers: tuple[Keeping, ...] = (),
+    ) -> None:
+        self.key = key
+        self.expr = KeyExpr(key)  # made once for all samples of the key
+        self.generation = generation
+        self.boxes = boxes
+        self.ways = ways
+        self.keepers = keepers
+        # Blocks of samples go to those who take them, if nobody else is to have any.
+        self.takers: tuple[Mailbox, ...] = ()
+        if not ways and not keepers and all(box.takes_blocks for box in boxes):
+            self.takers = tuple(boxes)
+        self.only_passes = len(ways) == 1 and not boxes and not keepers
+        """Whether samples go to neighbours of one dialect and stay nowhere here."""
+
+
+class SampleRun:
+    """A run of samples of one key, as a mailbox holds it."""
+
+    __slots__ = ("key", "octets", "reliable", "run")
+
+    def __init__(self, key: KeyExpr, run: list[RawSample], reliable: bool) -> None:
+        self.key = key
+        self.run = run
+        self.reliable = reliable
+        octets = 0
+        for raw in cast("list[tuple[Any, ...]]", run):  # as `RawSample`, mypyc would take every tuple apart
+            meta: bytes | None = raw[4]
+            payload: bytes = raw[5]
+            octets += len(payload) if meta is None else len(payload) + len(meta)
+        self.octets = octets
