@@ -89,7 +89,7 @@ class PutRoute:
         """Whether a put would have to wait for room on some link."""
         if self.generation != self._session._node.generation:
             self.refresh()
-        return any([way.is_full(qos, reliable) for way in self.ways])
+        return any(way.is_full(qos, reliable) for way in self.ways)
 
     def send(self, meta: bytes | None, payload: bytes, qos: int, reliable: bool) -> None:
         """Send one sample to everyone who wants it."""
