@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from elea.io.interrupts import Shield
 from elea.io.loop import Loop
@@ -20,25 +19,15 @@ from elea.model.timestamp import Hlc
 from elea.node.localface import LocalFace
 from elea.node.openmetrics import OpenMetrics
 from elea.node.routecache import Forwarder, Route, Scanning
-from elea.node.zenoh1.pushes import Numbers, OutgoingKey, Stamper
+from elea.node.stamper import Stamper
+from elea.node.zenoh1.pushes import Numbers, OutgoingKey
 from elea.space.face import Control, Face, Request, Response, ResponseFinal
 from elea.space.queries import QUERY_TIMEOUT
 from elea.space.space import Space
-from elea.wire.zenoh1.messages import Encoding, Err, Oam
-
-if TYPE_CHECKING:
-    from elea.node.zenoh1.face import Zenoh1Face
 
 __all__ = ["Node"]
 
 _log = logger("elea.node")
-
-TIMEOUT_REPLY = Err(b"Timeout", encoding=Encoding(1))
-"""What a node says for a neighbour that did not answer in time (zenoh-1 §14.1)."""
-
-
-def _refusal(problem: str) -> Err:
-    return Err(problem.encode(), encoding=Encoding(1))
 
 
 class Node:
@@ -51,7 +40,7 @@ class Node:
         self.generation = 0
         """Changes whenever a route may be another than before; read without a lock by everyone who remembers one."""
         self.lock = threading.RLock()
-        self.space = Space(role, node_id, timeout_body=lambda: TIMEOUT_REPLY, refusal_body=_refusal)
+        self.space = Space(role, node_id)
         self.dispatch = loop.dispatch
         self.collecting: set[int] = set()
         """Threads that deliver what they have left in the dispatch queue when they are done."""
@@ -61,7 +50,7 @@ class Node:
         self.block_takers = 0
         self.clock = Hlc(NodeId(node_id))
         self.stamper = Stamper(self.clock) if timestamping else None
-        self.on_oam: Callable[[Zenoh1Face, Oam], None] | None = None
+        self.on_oam: Callable[..., None] | None = None
         """Told what neighbours say besides data, queries and declarations."""
         self.meters: list[Callable[[OpenMetrics], None]] = []
         """Who has something to add to the metrics page."""

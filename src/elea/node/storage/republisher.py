@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from elea.node.routecache import Arrived, Keeping, Route
-from elea.node.storage.records import pushed_of
+from elea.node.storage.records import sample_of
 from elea.node.zenoh1.fanout import Fanout
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Republisher:
             if not self.is_wanted(record.key, keeper):
                 continue
             route = self.route(record.key)
-            run = [pushed_of(record)]
+            run = [sample_of(record)]
             if route.faces:
                 self._bundle.add(route, run, True, record.arrival_ns)
             for box in route.boxes:

@@ -15,9 +15,9 @@ from elea.model.logger import logger
 from elea.model.node_id import NodeId
 from elea.model.qos import Role
 from elea.node.routecache import Arrived, Keeping, Route, Routes, Scanning
+from elea.node.stamper import stamped
 from elea.node.zenoh1.controlcodec import ResourceTable, UnknownResource, from_wire, to_wire
 from elea.node.zenoh1.fanout import Fanout
-from elea.node.zenoh1.pushes import stamped
 from elea.node.zenoh1.sessionqueries import SessionQueries
 from elea.protocol.zenoh1.terms import Agreement
 from elea.space.face import Control, Region, Request, Response, ResponseFinal

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from elea.node.routecache import Forwarder, Route, Routes
-from elea.node.zenoh1.pushes import FIRST_OCTET, Stamper
+from elea.node.stamper import FIRST_OCTET, Stamper
 from elea.wire.zenoh1.samples import Pushed
 
 __all__ = ["Fanout"]

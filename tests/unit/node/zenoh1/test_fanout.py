@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from elea.model.node_id import NodeId
 from elea.model.timestamp import Hlc
 from elea.node.routecache import Forwarder, Route, Routes
+from elea.node.stamper import Stamper
 from elea.node.zenoh1.fanout import ALONE, JOINED, Fanout
-from elea.node.zenoh1.pushes import OutgoingKey, Stamper
+from elea.node.zenoh1.pushes import OutgoingKey
 from elea.protocol.zenoh1.sender import count_messages
 from elea.wire.zenoh1 import messages as m
 from elea.wire.zenoh1.codec import read_network_message

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from elea.model.node_id import NodeId
 from elea.model.timestamp import Hlc, ntp64_from_ns
-from elea.node.zenoh1.pushes import Numbers, OutgoingKey, Stamper, stamped
+from elea.node.stamper import Stamper, stamped
+from elea.node.zenoh1.pushes import Numbers, OutgoingKey
 from elea.wire.zenoh1 import messages as m
 from elea.wire.zenoh1.codec import read_network_message, read_timestamp
 from elea.wire.zenoh1.samples import Pushed, split_body
