@@ -20,6 +20,7 @@ ELEA = Path("src/elea")
 CODECS = [
     "wire/primitives.py",
     "wire/markers.py",
+    "wire/details.py",
     "wire/xrce2017/codec.py",
     "wire/zenoh2018/codec.py",
     "wire/zenoh1/codec.py",
@@ -58,6 +59,7 @@ WAY_OF_A_SAMPLE = [
     "io/spin.py",
     "io/timers.py",
     "model/chunkrow.py",
+    "model/details.py",
     "model/keyexpr.py",
     "protocol/zenoh1/reassembly.py",
     "protocol/zenoh1/sender.py",
@@ -69,6 +71,7 @@ WAY_OF_A_QUERY = [
     "api/query.py",
     "api/outgoingquery.py",
     "api/reply.py",
+    "node/zenoh1/controlcodec.py",
     "node/zenoh1/sessionqueries.py",
     "node/localface.py",
     "node/querytimeouts.py",

@@ -19,16 +19,16 @@ from elea.wire.zenoh1.codec import (
 )
 from elea.wire.zenoh1.queries import (
     final_octets,
-    plain_payload,
-    plain_reply,
     read_final,
     read_request,
     read_response,
+    reply_head,
     request_octets,
     request_tail,
     response_head,
     response_middle,
 )
+from elea.wire.zenoh1.samples import details, split_body
 from tests.strategies import corrupted, messages
 
 KINDS = ("Request", "Response", "ResponseFinal")
@@ -70,10 +70,10 @@ def read_fast(buf: bytes, at: int) -> tuple[m.NetworkMessage, int] | None:
         ), end
     response = read_response(buf, at)
     if response is not None:
-        end, header, number, scope, suffix, qos, octets, payload = response
+        end, header, number, scope, suffix, qos, octets, meta, payload = response
         expr = wire_expr(header, scope, suffix)
         who = read_entity_id(octets, 0)[0] if octets else None
-        return m.Response(number, expr, plain_reply(payload), qos=qos, responder=who), end
+        return m.Response(number, expr, m.Reply(details(meta, payload)), qos=qos, responder=who), end
     final = read_final(buf, at)
     return None if final is None else (m.ResponseFinal(final[1], qos=final[2]), final[0])
 
@@ -138,7 +138,6 @@ def test_an_ordinary_response_is_written_as_the_codec_does_and_read_again(
 
     assert octets == encoded(message)
     assert read_fast(octets, 0) == (explicit(message), len(octets))
-    assert (plain_payload(reply), plain_reply(payload)) == (payload, reply)
 
 
 @given(ids, qualities)
@@ -151,11 +150,17 @@ def test_a_final_is_written_as_the_codec_does_and_read_again(number: int, qos: i
     assert read_fast(octets, 0) == (explicit(message), len(octets))
 
 
-@given(st.one_of(*(messages("zenoh1", kind) for kind in ("Reply", "Err"))))
-def test_only_a_plain_put_is_a_plain_reply(body: object) -> None:
-    payload = plain_payload(body)
+@given(ids, keys, qualities, st.one_of(messages("zenoh1", "Put"), messages("zenoh1", "Del")))
+def test_a_reply_with_details_is_written_as_the_codec_does(number: int, key: str, qos: int, body: object) -> None:
+    assert isinstance(body, m.Put | m.Del)
+    said = None if qos == DEFAULT_QOS else qos
+    message = m.Response(number, m.WireExpr(0, True, key or None), m.Reply(body), qos=said)
+    meta, payload = split_body(body)
 
-    assert (payload is not None) == (isinstance(body, m.Reply) and body == m.Reply(m.Put(body.body[0])))  # type: ignore[arg-type]
+    octets = reply_head(response_middle(key, qos, None), number, meta, len(payload)) + payload
+
+    assert octets == encoded(message)
+    assert (read_response(octets, 0) is not None) == (meta[0] & 0x9F == 0x01)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -25,6 +25,7 @@ from elea.space.face import (
     Undeclare,
 )
 from elea.space.keytree import KeyTree
+from elea.space.questions import QueryBody
 from tests.unit.space.fakes import FakeFace, Node
 
 CHUNK = st.sampled_from(["a", "b", "ab", "@a", "@a$*", "*", "**", "**", "a$*", "$*b", "a$*b"])
@@ -139,9 +140,11 @@ class RouterMachine(RuleBasedStateMachine):
         expected = self._reached(face, Entity.QUERYABLE, key)
         if expected:
             self.unanswered[face, number] = len(expected)
-        face.says(Request(number, key, QueryTarget.ALL, (face, number)))
+        face.says(Request(number, key, QueryTarget.ALL, QueryBody(str(number))))
         heard = self._listen()
-        requests = [(f, m.id, m.body) for f, got in heard.items() for m in got if isinstance(m, Request)]
+        requests = [
+            (f, m.id, (face, int(m.body.parameters))) for f, got in heard.items() for m in got if isinstance(m, Request)
+        ]
         assert {request[0] for request in requests} == expected
         assert len(requests) == len(expected)
         assert (ResponseFinal(number) in heard[face]) == (not expected)
@@ -152,7 +155,7 @@ class RouterMachine(RuleBasedStateMachine):
     def respond(self, pick: int, final: bool) -> None:
         branch = face, number, asker = self.branches[pick % len(self.branches)]
         alive = asker in self.unanswered
-        face.says(Response(number, "a", "reply"))
+        face.says(Response(number, "a", b"reply"))
         assert sum(isinstance(m, Response) for got in self._listen().values() for m in got) == alive
         if final:
             self._branch_over(branch)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from elea.api.putroute import body_of
 from elea.api.query import Query
-from elea.api.sample import Sample, encoding_of, source_info_of
+from elea.api.sample import Sample, source_info_of
 from elea.api.sinks import Sink
 from elea.model.encoding import Encoding
-from elea.model.qos import SampleKind
 from elea.node.localface import Asked
 from elea.space.face import Response
-from elea.wire.zenoh1 import messages as m
+from elea.space.questions import AnswerBody, ErrorBody, ReplyBody
 
 if TYPE_CHECKING:
     from elea.api.session import Session
@@ -39,21 +37,15 @@ class Answerer:
         self._end = [asked.done]  # a list of one: taking the last item out is what only one thread can do
 
     def reply(self, sample: Sample) -> None:
-        if sample._more is None:
-            key = sample._key
-            text = self._asked.request.key if key is self._asked.expr else self._session._whole(str(key))
-            self._respond(text, sample._raw[5])
-            return
-        payload = None if sample.kind is SampleKind.DELETE else sample._raw[5]
-        attachment = None if sample.attachment is None else sample.attachment.to_bytes()
-        body = body_of(payload, sample.encoding, sample.timestamp, attachment, sample.source_info)
-        self._respond(self._session._whole(str(sample._key)), m.Reply(body))
+        _, _, _, _, meta, payload = sample._raw
+        key = sample._key
+        text = self._asked.request.key if key is self._asked.expr else self._session._whole(str(key))
+        self._respond(text, payload if meta is None else ReplyBody(meta, payload))
 
     def error(self, payload: bytes, encoding: Encoding) -> None:
-        wire = None if encoding == Encoding.ZENOH_BYTES else m.Encoding(encoding.id, encoding.schema)
-        self._respond(self._asked.request.key, m.Err(payload, wire))
+        self._respond(self._asked.request.key, ErrorBody(payload, encoding))
 
-    def _respond(self, key: str, body: m.ResponseBody | bytes) -> None:
+    def _respond(self, key: str, body: AnswerBody) -> None:
         request = self._asked.request
         responder = (self._session._node.node_id, self._eid)
         self._asked.respond(Response(request.id, key, body, request.qos, responder))
@@ -93,24 +85,23 @@ def hand_over(session: Session, eid: int, sink: Sink[Query], asked: Asked) -> No
     body = asked.request.body
     namespace = session._namespace
     expr = asked.expr if namespace is None else namespace.own_expr(asked.expr)
-    if expr is None or not isinstance(body, m.Query):
+    if expr is None:
         asked.done()
         return
     answerer = Answerer(session, asked, eid)
-    value = body.value
     # The query is nobody's but the handler's: what it does not keep is gone when `push` returns.
-    if value is None and body.attachment is None and body.source_info is None:
-        sink.push(Query(expr, body.parameters or "", answerer))
+    if body.payload is None and body.attachment is None and body.source is None:
+        sink.push(Query(expr, body.parameters, answerer))
     else:
         sink.push(
             Query(
                 expr,
-                body.parameters or "",
+                body.parameters,
                 answerer,
-                payload=None if value is None else value.payload,
-                encoding=None if value is None else encoding_of(value.encoding),
+                payload=body.payload,
+                encoding=None if body.payload is None else body.encoding,
                 attachment=body.attachment,
-                source_info=source_info_of(body.source_info),
+                source_info=source_info_of(body.source),
             )
         )
     answerer.settle()

@@ -21,7 +21,7 @@ from elea.io.dispatch import Mailbox
 from elea.model.limits import CACHED_ROUTES, PATIENCE
 from elea.node.node import Node
 from elea.node.route import SampleRun
-from elea.wire.zenoh1.samples import Pushed
+from elea.wire.details import RawSample
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -161,7 +161,7 @@ class BatchSink:
         self._due = 0.0  # when the batch must be handed over; 0 if it is empty
         self._keys: list[str] = []
         self._codes: dict[str, int] = {}
-        self._run: list[Pushed] = []  # samples that came one by one
+        self._run: list[RawSample] = []  # samples that came one by one
         self._run_codes: list[int] = []
         self._run_times: list[int] = []
         self._run_octets = 0

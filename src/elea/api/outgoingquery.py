@@ -9,10 +9,10 @@ from elea.api.cancellation import CancellationToken
 from elea.api.channels import Handler
 from elea.api.identity import SourceInfo
 from elea.api.namespace import Namespace
-from elea.api.putroute import body_of, into_encoding
+from elea.api.putroute import into_encoding
 from elea.api.queryoptions import ReplyKeyExpr
 from elea.api.reply import Reply, ReplyError
-from elea.api.sample import Sample, encoding_of
+from elea.api.sample import Sample, into_source
 from elea.api.sinks import Sink
 from elea.api.zbytes import IntoZBytes, into_bytes
 from elea.io.dispatch import Mailbox
@@ -24,7 +24,8 @@ from elea.model.qos import ConsolidationMode, Locality, Qos, QueryTarget
 from elea.model.selector import Selector
 from elea.node.localface import EXPIRED
 from elea.space.face import Request, Response, ResponseFinal
-from elea.wire.zenoh1 import messages as m
+from elea.space.questions import ErrorBody, QueryBody, ReplyBody
+from elea.wire.details import has_timestamp, read_stamp
 
 if TYPE_CHECKING:
     from elea.api.session import Session
@@ -97,7 +98,7 @@ class Plan:
         self.key = str(selector.key_expr)
         self.mode = mode
         self.any_key = ANY_KEY in parameters
-        self.body = m.Query(m.Consolidation(int(mode)), str(parameters) or None)
+        self.body = QueryBody(str(parameters), mode)
         self.target = options.target
         self.qos = options.qos.raw
         self.timeout = options.timeout
@@ -138,11 +139,8 @@ class OutgoingQuery:
     def _response(self, response: Response) -> None:
         body = response.body
         key = response.key
-        if isinstance(body, m.Err):
-            self._sink.push(Reply(ReplyError(body.payload, encoding_of(body.encoding)), response.responder))
-            return
-        if not isinstance(body, bytes) and not isinstance(body, m.Reply):
-            self.refused += 1
+        if isinstance(body, ErrorBody):
+            self._sink.push(Reply(ReplyError(body.payload, body.encoding), response.responder))
             return
         if self._namespace is not None:
             own = self._namespace.own(key)
@@ -153,15 +151,12 @@ class OutgoingQuery:
         if key != self._key and not self._any_key and not keyexpr.intersects(self._key, key):
             self.refused += 1  # an answer to another question (zenoh-1 §14.3)
             return
-        if isinstance(body, bytes):
-            reply = Reply(Sample(key, (0, 0, b"", response.qos, None, body)), response.responder)
-            stamp = -1
-        else:
-            reply = Reply(Sample.decoded(key, body.body, qos=response.qos), response.responder)
-            stamp = -1 if body.body.timestamp is None else body.body.timestamp.ntp64
+        meta, payload = (body.meta, body.payload) if isinstance(body, ReplyBody) else (None, body)
+        reply = Reply(Sample(key, (0, 0, b"", response.qos, meta, payload)), response.responder)
         if self._mode is NONE:
             self._sink.push(reply)
             return
+        stamp = read_stamp(meta)[0] if meta is not None and has_timestamp(meta) else -1
         held = self._latest.get(key)
         if held is not None and stamp < held[0]:
             return
@@ -229,18 +224,18 @@ def _let_cancel(token: CancellationToken, session: Session, number: int, box: Ma
 
 
 def _with_value(
-    body: m.Query,
+    body: QueryBody,
     payload: IntoZBytes | None,
     encoding: Encoding | str | None,
     attachment: IntoZBytes | None,
     source_info: SourceInfo | None,
-) -> m.Query:
-    value = None
-    if payload is not None or encoding is not None:
-        chosen = into_encoding(encoding)
-        value = m.Value(m.Encoding(chosen.id, chosen.schema), b"" if payload is None else into_bytes(payload))
-    sample = body_of(b"", into_encoding(None), None, attachment, source_info)
-    return m.Query(body.consolidation, body.parameters, sample.source_info, value, sample.attachment)
+) -> QueryBody:
+    data = None if payload is None else into_bytes(payload)
+    if encoding is not None and data is None:
+        data = b""
+    extra = None if attachment is None else into_bytes(attachment)
+    source = into_source(source_info)
+    return QueryBody(body.parameters, body.consolidation, data, into_encoding(encoding), extra, source)
 
 
 def _cancel(session: Session, number: int, box: Mailbox) -> None:

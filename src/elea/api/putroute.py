@@ -8,27 +8,30 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from elea.api.identity import SourceInfo
+from elea.api.sample import into_source
 from elea.api.timestamp import Timestamp
 from elea.api.zbytes import IntoZBytes, into_bytes
 from elea.io.dispatch import Mailbox
 from elea.io.errors import LinkStalled
+from elea.model.details import Details
 from elea.model.encoding import Encoding
 from elea.model.keyexpr import KeyExpr
-from elea.model.qos import Locality
+from elea.model.qos import Locality, SampleKind
 from elea.node.route import SampleRun
 from elea.node.stamper import stamped
 from elea.space.way import Publication, Way
-from elea.wire.zenoh1 import messages as m
-from elea.wire.zenoh1.samples import split_body
+from elea.wire.details import pack
 
 if TYPE_CHECKING:
     from elea.api.instrumentation import TimestampInstrumentation
     from elea.api.session import Session
     from elea.model.errors import EleaError
 
-__all__ = ["PLAIN", "PublisherRoute", "PutRoute", "body_of", "into_encoding"]
+__all__ = ["PLAIN", "PublisherRoute", "PutRoute", "into_encoding", "meta_of"]
 
 PLAIN: Final = Encoding.ZENOH_BYTES
+PUT: Final = SampleKind.PUT
+DELETE: Final = SampleKind.DELETE
 
 
 def into_encoding(encoding: Encoding | str | None, default: Encoding = PLAIN) -> Encoding:
@@ -42,24 +45,17 @@ def into_encoding(encoding: Encoding | str | None, default: Encoding = PLAIN) ->
     return Encoding(encoding)
 
 
-def body_of(
-    payload: bytes | None,
+def meta_of(
+    kind: SampleKind,
     encoding: Encoding,
     timestamp: Timestamp | None,
     attachment: IntoZBytes | None,
     source_info: SourceInfo | None,
-) -> m.Put | m.Del:
-    """The message body of a put, or of a deletion if there is no payload."""
-    stamp = None if timestamp is None else m.Timestamp(timestamp.value.ntp64, timestamp.value.id.data)
+) -> bytes | None:
+    """The details of a sample, packed."""
+    stamp = None if timestamp is None else timestamp.value
     extra = None if attachment is None else into_bytes(attachment)
-    source = None
-    if source_info is not None:
-        who = source_info.source_id
-        source = m.SourceInfo(bytes(who.zid), who.eid, source_info.source_sn)
-    if payload is None:
-        return m.Del(stamp, source, extra)
-    wire = None if encoding == PLAIN else m.Encoding(encoding.id, encoding.schema)
-    return m.Put(payload, stamp, wire, source, attachment=extra)
+    return pack(Details(kind, encoding, stamp, extra, into_source(source_info)))
 
 
 class PutRoute:
@@ -156,7 +152,7 @@ class PublisherRoute(PutRoute):
         self._droppable = not reliable or not raw_qos & 8
         self._encoding = encoding
         # Without a timestamp or an attachment every sample has the same octets between header and payload.
-        self._meta = None if encoding == PLAIN else split_body(body_of(b"", encoding, None, None, None))[0]
+        self._meta = pack(Details(encoding=encoding))
         self._plain_at = -1  # generation of the space in which `_publications` are all there is to a plain put
         self._publications: list[Publication] = []
 
@@ -175,7 +171,7 @@ class PublisherRoute(PutRoute):
         if encoding is not None or attachment is not None or timestamp is not None or source_info is not None:
             self.check()
             chosen = into_encoding(encoding, self._encoding)
-            meta = split_body(body_of(b"", chosen, timestamp, attachment, source_info))[0]
+            meta = meta_of(PUT, chosen, timestamp, attachment, source_info)
             self.send(meta, data, self._raw, self._reliable)
         elif self._plain_at == self._node.generation:
             # The way of nearly every sample.
@@ -192,8 +188,7 @@ class PublisherRoute(PutRoute):
     def delete(self, attachment: IntoZBytes | None, timestamp: Timestamp | None, source: SourceInfo | None) -> None:
         """Delete the key."""
         self.check()
-        meta, payload = split_body(body_of(None, PLAIN, timestamp, attachment, source))
-        self.send(meta, payload, self._raw, self._reliable)
+        self.send(meta_of(DELETE, PLAIN, timestamp, attachment, source), b"", self._raw, self._reliable)
 
     def refresh(self) -> None:
         """Find the way again. Where it leads to neighbours only and puts need no timestamp, the next is a plain one."""

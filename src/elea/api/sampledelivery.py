@@ -33,5 +33,5 @@ class SampleDelivery:
         if len(run) == 1:
             self._sink.push(Sample(key, run[0]))
         else:
-            whole = cast("list[tuple[Any, ...]]", run)  # as `Pushed`, mypyc would take every tuple apart
+            whole = cast("list[tuple[Any, ...]]", run)  # as `RawSample`, mypyc would take every tuple apart
             self._sink.push_many([Sample(key, raw) for raw in whole])

@@ -20,7 +20,7 @@ from elea.api.identity import EntityGlobalId, SourceInfo, ZenohId
 from elea.api.namespace import Namespace
 from elea.api.nodefactory import start
 from elea.api.publisher import Publisher
-from elea.api.putroute import PLAIN, PutRoute, body_of, into_encoding
+from elea.api.putroute import DELETE, PLAIN, PUT, PutRoute, into_encoding, meta_of
 from elea.api.quality import qos_for_store, qos_of
 from elea.api.settings import Settings
 from elea.api.sinks import Sink, into_handler
@@ -33,7 +33,6 @@ from elea.model.keyexpr import KeyExpr
 from elea.model.limits import MAX_DECLARATIONS, MAX_OUTLETS
 from elea.model.qos import CongestionControl, Locality, Priority, QueryTarget, Reliability
 from elea.node.runtime import Runtime
-from elea.wire.zenoh1.samples import split_body
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -215,9 +214,7 @@ class Session:
         data = into_bytes(payload)
         meta = None
         if encoding is not None or attachment is not None or timestamp is not None or source_info is not None:
-            meta, _ = split_body(body_of(b"", into_encoding(encoding), timestamp, attachment, source_info))
-            if meta == b"\x01":
-                meta = None
+            meta = meta_of(PUT, into_encoding(encoding), timestamp, attachment, source_info)
         raw = qos_of(congestion_control, priority, express, CongestionControl.DROP).raw
         self._outlet(key_expr, allowed_destination).send(meta, data, raw, True)
         return None
@@ -254,9 +251,9 @@ class Session:
                 source_info=source_info,
             )
             return self._storing.put(ack=ack, **options)
-        meta, payload = split_body(body_of(None, PLAIN, timestamp, attachment, source_info))
+        meta = meta_of(DELETE, PLAIN, timestamp, attachment, source_info)
         raw = qos_of(congestion_control, priority, express, CongestionControl.DROP).raw
-        self._outlet(key_expr, allowed_destination).send(meta, payload, raw, True)
+        self._outlet(key_expr, allowed_destination).send(meta, b"", raw, True)
         return None
 
     @overload

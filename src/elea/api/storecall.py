@@ -23,11 +23,11 @@ from elea.model.errors import (
     SessionClosed,
     StoreClosing,
 )
-from elea.model.qos import CongestionControl, Locality, Qos, QueryTarget
+from elea.model.qos import CongestionControl, ConsolidationMode, Locality, Qos, QueryTarget
 from elea.node.localface import EXPIRED
 from elea.space.face import Request, Response
-from elea.wire.zenoh1 import messages as m
-from elea.wire.zenoh1.queries import whole_body
+from elea.space.questions import ErrorBody, QueryBody, ReplyBody
+from elea.wire.details import is_deletion, unpack
 
 if TYPE_CHECKING:
     from elea.api.session import Session
@@ -45,16 +45,17 @@ LONGEST_PAUSE: Final = 0.5
 
 QOS: Final = Qos(congestion_control=CongestionControl.BLOCK).raw
 JSON: Final = Encoding.APPLICATION_JSON.id
-NONE: Final = m.Consolidation.none
-PLAIN: Final = m.Encoding(0, None)
+NONE: Final = ConsolidationMode.NONE
 
 
-def query(parameters: str, payload: bytes | None = None, encoding: Encoding | None = None) -> m.Query:
+def query(
+    parameters: str,
+    payload: bytes | None = None,
+    encoding: Encoding = Encoding.ZENOH_BYTES,
+    attachment: bytes | None = None,
+) -> QueryBody:
     """The body of a request."""
-    if payload is None:
-        return m.Query(NONE, parameters)
-    wire = PLAIN if encoding is None else m.Encoding(encoding.id, encoding.schema)
-    return m.Query(NONE, parameters, None, m.Value(wire, payload))
+    return QueryBody(parameters, NONE, payload, encoding, attachment)
 
 
 class Call:
@@ -91,7 +92,7 @@ class Call:
         session: Session,
         service: str,
         name: str,
-        body: m.Query,
+        body: QueryBody,
         *,
         timeout: float = TIMEOUT,
         qos: int = QOS,
@@ -161,17 +162,19 @@ class Call:
     def _take(self, message: object) -> None:
         """A response, the end, or that time is over."""
         if isinstance(message, Response):
-            body = whole_body(message.body)
-            if isinstance(body, m.Err):
+            body = message.body
+            if isinstance(body, ErrorBody):
                 self._error = error_of(body.payload)
-            elif isinstance(body, m.Reply) and isinstance(body.body, m.Put):
-                put = body.body
-                # Only what is read has other answers, too.
-                if not self._reads or (put.encoding is not None and put.encoding.id == JSON):
-                    self._final = put.payload
-                    self.finals += 1
-                else:
-                    self.pieces.append(put.payload)
+                return
+            meta, payload = (body.meta, body.payload) if isinstance(body, ReplyBody) else (None, body)
+            if is_deletion(meta):
+                return
+            # Only what is read has other answers, too.
+            if not self._reads or unpack(meta).encoding.id == JSON:
+                self._final = payload
+                self.finals += 1
+            else:
+                self.pieces.append(payload)
             return
         self._expired = message is EXPIRED
         self._finish()

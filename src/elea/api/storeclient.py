@@ -27,7 +27,6 @@ from elea.model.node_id import NodeId
 from elea.model.qos import Locality
 from elea.model.timestamp import Timestamp as ModelTimestamp
 from elea.wire.puts import Given
-from elea.wire.zenoh1 import messages as m
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -153,9 +152,12 @@ class StoreClient:
             parameters += f";time={stamp.ntp64:x}.{stamp.id}"
         if durability is not None:
             parameters += f";durability={durability}"
-        body = query(parameters, None if payload is None else into_bytes(payload), into_encoding(encoding))
-        if attachment is not None:
-            body = m.Query(body.consolidation, body.parameters, None, body.value, into_bytes(attachment))
+        body = query(
+            parameters,
+            None if payload is None else into_bytes(payload),
+            into_encoding(encoding),
+            None if attachment is None else into_bytes(attachment),
+        )
         call = Call(
             self._session,
             "put",

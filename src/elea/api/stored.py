@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from elea.api.identity import EntityGlobalId, SourceInfo, ZenohId
-from elea.api.sample import Sample, _Details
-from elea.api.timestamp import Timestamp
-from elea.model import timestamp as model
+from elea.api.sample import Sample
+from elea.model.details import Details
 from elea.model.encoding import Encoding
 from elea.model.node_id import NodeId
 from elea.model.qos import SampleKind
+from elea.model.timestamp import Timestamp
 from elea.model.values import mypyc_attr
 
 if TYPE_CHECKING:
@@ -43,17 +42,14 @@ class StoredSample(Sample):
         self.position = position
         self._row = row
 
-    def _details(self) -> _Details:
+    def _details(self) -> Details:
         kind, ntp64, stamp_id, encoding, schema, attachment, source_id, source_eid, source_sn = self._row
-        source = None
-        if source_id is not None:
-            source = SourceInfo(EntityGlobalId(ZenohId(source_id), source_eid), source_sn)
-        self._more = more = _Details(
+        self._more = more = Details(
             SampleKind.DELETE if kind else SampleKind.PUT,
             Encoding.of(encoding, schema),
-            Timestamp.of(model.Timestamp(ntp64, NodeId(stamp_id))),
+            Timestamp(ntp64, NodeId(stamp_id)),
             attachment,
-            source,
+            None if source_id is None else (source_id, source_eid, source_sn),
         )
         return more
 

@@ -15,15 +15,17 @@ from elea.io.addresses import interfaces
 from elea.io.dispatch import Mailbox
 from elea.io.link import Link
 from elea.model import keyexpr
+from elea.model.details import Details
 from elea.model.encoding import Encoding
 from elea.model.node_id import NodeId
 from elea.model.qos import Role
 from elea.node.localface import Asked
 from elea.node.openmetrics import OpenMetrics
 from elea.space.face import Response
+from elea.space.questions import ReplyBody
 from elea.space.regions import is_north
 from elea.space.snapshot import Snapshot, Sources
-from elea.wire.zenoh1 import messages as m
+from elea.wire.details import pack
 
 if TYPE_CHECKING:
     from elea.model.selector import Parameters
@@ -78,15 +80,13 @@ class Admin:
 
         request = asked.request
         try:
-            body = request.body
-            parameters = Parameters((body.parameters if isinstance(body, m.Query) else None) or "")
+            parameters = Parameters(request.body.parameters)
             for name, value in found(parameters):
                 key = f"@/{self._id}/{below}{name}"
                 if keyexpr.intersects(request.key, key):
                     payload, encoding = value()
-                    put = m.Put(payload, encoding=m.Encoding(encoding.id, encoding.schema))
-                    responder = (self._node.node_id, 0)
-                    asked.respond(Response(request.id, key, m.Reply(put), request.qos, responder))
+                    body = ReplyBody(pack(Details(encoding=encoding)), payload)
+                    asked.respond(Response(request.id, key, body, request.qos, (self._node.node_id, 0)))
         finally:
             asked.done()
 

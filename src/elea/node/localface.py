@@ -35,8 +35,8 @@ from elea.space.face import (
     Final as FinalMessage,
 )
 from elea.space.keytree import KeyTree
+from elea.space.questions import AnswerBody, QueryBody
 from elea.space.way import NOWHERE, Encoder
-from elea.wire.zenoh1 import messages as m
 
 if TYPE_CHECKING:
     from elea.node.node import Node
@@ -442,12 +442,7 @@ def aggregate_of(aggregated: tuple[str, ...], key: str) -> str | None:
     return None
 
 
-def _octets(body: object) -> int:
+def _octets(body: QueryBody | AnswerBody) -> int:
     """What a query or an answer carries."""
-    if isinstance(body, bytes):
-        return len(body)
-    if isinstance(body, m.Query):
-        return 0 if body.value is None else len(body.value.payload)
-    if isinstance(body, m.Reply):
-        body = body.body
-    return len(body.payload) if isinstance(body, m.Put | m.Err) else 0
+    payload = body if isinstance(body, bytes) else body.payload
+    return 0 if payload is None else len(payload)

@@ -25,18 +25,10 @@ from elea.space.face import Control, Face, Request, Response, ResponseFinal
 from elea.space.queries import QUERY_TIMEOUT
 from elea.space.space import Space
 from elea.space.way import Encoder
-from elea.wire.zenoh1.messages import Encoding, Err
 
 __all__ = ["Node"]
 
 _log = logger("elea.node")
-
-TIMEOUT_REPLY = Err(b"Timeout", encoding=Encoding(1))
-"""What a node says for a neighbour that did not answer in time (zenoh-1 §14.1)."""
-
-
-def _refusal(problem: str) -> Err:
-    return Err(problem.encode(), encoding=Encoding(1))
 
 
 class Node:
@@ -49,7 +41,7 @@ class Node:
         self.generation = 0
         """Changes whenever a route may be another than before; read without a lock by everyone who remembers one."""
         self.lock = threading.RLock()
-        self.space = Space(role, node_id, timeout_body=lambda: TIMEOUT_REPLY, refusal_body=_refusal)
+        self.space = Space(role, node_id)
         self.dispatch = loop.dispatch
         self.collecting: set[int] = set()
         """Threads that deliver what they have left in the dispatch queue when they are done."""

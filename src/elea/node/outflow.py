@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 from elea.io.dispatch import Mailbox
 from elea.node.route import Keeping, Route, SampleRun
 from elea.node.stamper import stamped
-from elea.space.way import NOWHERE, Collector, Encoder, RawSample
+from elea.space.way import NOWHERE, Collector, Encoder
+from elea.wire.details import RawSample
 
 if TYPE_CHECKING:
     from elea.node.node import Node

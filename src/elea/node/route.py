@@ -7,7 +7,8 @@ from typing import Any, Protocol, cast
 
 from elea.io.dispatch import Mailbox
 from elea.model.keyexpr import KeyExpr
-from elea.space.way import RawSample, Way
+from elea.space.way import Way
+from elea.wire.details import RawSample
 
 __all__ = ["Keeping", "Route", "SampleRun"]
 

@@ -1,7 +1,7 @@
-"""Timestamps for samples that have none, and a judgement on those that have one. Spec: zenoh-1 §16.
+"""Timestamps for samples that have none, and for those whose own cannot stay.
 
-It works on the compact form of a sample's details. Stamping adds two short concatenations, since consecutive
-timestamps differ in one byte.
+They are written into the packed details of a sample (`elea.wire.details`). Consecutive ones differ in one byte, so that
+stamping a sample is two short concatenations. Spec: zenoh-1 §16.
 """
 
 from __future__ import annotations
@@ -10,14 +10,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from elea.model.timestamp import Hlc
-from elea.space.way import RawSample
+from elea.wire.details import STAMPED, RawSample, read_stamp
 from elea.wire.primitives import write_z
-from elea.wire.zenoh1.codec import read_timestamp
 
-__all__ = ["FIRST_OCTET", "STAMPED", "Stamper", "Stamps", "stamped", "vle"]
-
-STAMPED: Final = 0x20
-"""The bit of the first byte of the details that says: a timestamp follows."""
+__all__ = ["FIRST_OCTET", "Stamper", "stamped", "vle"]
 
 BLOCK: Final = 128
 """Numbers reserved beyond those asked for; they pass within 30 ns."""
@@ -26,7 +22,7 @@ FIRST_OCTET: Final = tuple(bytes([low | 0x80]) for low in range(128))
 
 
 def vle(value: int) -> bytes:
-    """A number as the wire has it."""
+    """A natural in its shortest form."""
     out = bytearray()
     write_z(out, value, 64, "size")
     return bytes(out)
@@ -93,12 +89,12 @@ class Stamper:
         return (stamps.high << 7) + low + 1 <= self.accepted
 
     def acceptable(self, meta: bytes, now_ns: int) -> bool:
-        """Whether the timestamp of a PUT may stay: of a node, and not more than the drift ahead of this clock."""
+        """Whether the timestamp of a sample may stay: of a node, and not more than the drift ahead of this clock."""
         self._block_ns = -1  # what is stamped next must be above this one
-        stamp, _ = read_timestamp(meta, 1)
-        if stamp.id.strip(b"\0") and self.clock.accepts(stamp.ntp64, now_ns):
-            if stamp.ntp64 > self.accepted:
-                self.accepted = stamp.ntp64
+        ntp64, id, _ = read_stamp(meta)
+        if id.strip(b"\0") and self.clock.accepts(ntp64, now_ns):
+            if ntp64 > self.accepted:
+                self.accepted = ntp64
             return True
         self.replaced += 1
         return False
@@ -117,7 +113,7 @@ def stamped(run: Sequence[RawSample], stamper: Stamper, now_ns: int) -> list[Raw
             if stamper.is_passed(low, stamps):
                 left = 1  # the next sample of this key is newer than this one, so it needs other numbers
         else:
-            rest = read_timestamp(meta, 1)[1] if meta[0] & STAMPED else 1
+            rest = read_stamp(meta)[2] if meta[0] & STAMPED else 1
             meta = bytes([meta[0] | STAMPED]) + FIRST_OCTET[low] + stamps.head + meta[rest:]
         found.append((header, scope, suffix, qos, meta, payload))
         low += 1

@@ -5,14 +5,20 @@ Spec: zenoh-1 sections 14.1, 14.3. Where a query goes is decided in `routes`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from typing import Final
 
+from elea.model.encoding import Encoding
 from elea.model.limits import QUERY_TIMEOUT
 from elea.space.deadlines import Deadlines
 from elea.space.face import Request, Response, ResponseFinal
 from elea.space.neighbour import Neighbour
+from elea.space.questions import ErrorBody
 
-__all__ = ["QUERY_TIMEOUT", "Queries"]
+__all__ = ["QUERY_TIMEOUT", "TIMEOUT", "Queries"]
+
+TIMEOUT: Final = ErrorBody(b"Timeout", Encoding.ZENOH_STRING)
+"""What a node says for a neighbour that did not answer in time (zenoh-1 §14.1)."""
 
 
 class _Query:
@@ -42,8 +48,7 @@ class _Branch:
 class Queries:
     """All queries that wait for answers."""
 
-    def __init__(self, timeout_body: Callable[[], object]) -> None:
-        self._timeout_body = timeout_body
+    def __init__(self) -> None:
         self._asked: dict[Neighbour, dict[int, _Query]] = {}
         self._passed_on: dict[Neighbour, dict[int, _Branch]] = {}
         self._deadlines: Deadlines[_Branch] = Deadlines()
@@ -134,7 +139,7 @@ class Queries:
         for branch in self._deadlines.due(now):
             silent = (branch.neighbour.face.subject.node_id, 0)
             query = branch.query
-            query.source.send(Response(query.id, "", self._timeout_body(), query.qos, silent))
+            query.source.send(Response(query.id, "", TIMEOUT, query.qos, silent))
             self._close(branch)
 
     def _close(self, branch: _Branch) -> None:

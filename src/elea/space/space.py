@@ -6,9 +6,8 @@ between client, peer and router is in `regions`. Spec: zenoh-1 sections 9.3, 13 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from elea.model import keyexpr
+from elea.model.encoding import Encoding
 from elea.model.errors import InvalidKeyExpr, LimitReached
 from elea.model.limits import MAX_QUERIES
 from elea.model.logger import logger
@@ -36,6 +35,7 @@ from elea.space.ignored import Ignored
 from elea.space.interests import Asked, Interests
 from elea.space.neighbour import Neighbour
 from elea.space.queries import Queries
+from elea.space.questions import ErrorBody
 from elea.space.routes import Routes, Seen
 from elea.space.snapshot import Snapshot, take_snapshot
 from elea.space.upstream import Upstream, Wanted
@@ -46,20 +46,9 @@ _log = logger("elea.space")
 
 
 class Space:
-    """Everything a node knows of its neighbours' entities.
+    """Everything a node knows of its neighbours' entities."""
 
-    `timeout_body` makes the dialect's body of the error that answers for a silent neighbour, `refusal_body` that of an
-    error with any other text.
-    """
-
-    def __init__(
-        self,
-        role: Role,
-        node_id: bytes,
-        *,
-        timeout_body: Callable[[], object] = lambda: b"Timeout",
-        refusal_body: Callable[[str], object] = str.encode,
-    ) -> None:
+    def __init__(self, role: Role, node_id: bytes) -> None:
         self.role = role
         self.node_id = node_id
         self.ignored = Ignored()
@@ -69,8 +58,7 @@ class Space:
         self._upstream = Upstream()
         self._telling = Announcements(self._declarations, self._interests, self._neighbours.values())
         self._routes = Routes(self._declarations, self._upstream, self._neighbours.values(), is_valid=self._is_valid)
-        self._queries = Queries(timeout_body)
-        self._refusal_body = refusal_body
+        self._queries = Queries()
 
     # -- neighbours ------------------------------------------------------------------------------------------
 
@@ -263,7 +251,8 @@ class Space:
             limit = LimitReached("MAX_QUERIES", MAX_QUERIES)
             self.ignored.too_many_queries += 1
             _warn("query", self.ignored.too_many_queries, source, limit)
-            source.send(Response(message.id, "", self._refusal_body(str(limit)), message.qos, (self.node_id, 0)))
+            refusal = ErrorBody(str(limit).encode(), Encoding.ZENOH_STRING)
+            source.send(Response(message.id, "", refusal, message.qos, (self.node_id, 0)))
             source.send(ResponseFinal(message.id, message.qos))
             return
         destinations = self._routes.destinations(source, message.key, message.target, seen)

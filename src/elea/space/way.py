@@ -13,18 +13,16 @@ The classes here do nothing: a node without neighbours has them. Dialects inheri
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 from elea.model.values import mypyc_attr
+from elea.wire.details import RawSample
 
 if TYPE_CHECKING:
     from elea.model.errors import EleaError
     from elea.space.face import Face
 
-__all__ = ["NOWHERE", "Collector", "Encoder", "Publication", "RawSample", "Way"]
-
-RawSample: TypeAlias = tuple[int, int, bytes, int, bytes | None, bytes]
-"""A sample inside the node: three fields of whoever read it, quality of service, compact details, payload."""
+__all__ = ["NOWHERE", "Collector", "Encoder", "Publication", "Way"]
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

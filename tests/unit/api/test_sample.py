@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from elea.api.identity import EntityGlobalId, SourceInfo, ZenohId
-from elea.api.instrumentation import TimestampInstrumentation, TimestampStack
 from elea.api.reply import Reply, ReplyError
 from elea.api.sample import Sample
 from elea.api.timestamp import NTP64, Timestamp
@@ -33,10 +32,6 @@ def lazy(body: messages.Put | messages.Del, qos: int) -> Sample:
     return Sample(KeyExpr("a/b"), (0x1D, 1, b"", qos, meta, payload))
 
 
-def given(body: messages.Put | messages.Del, qos: int) -> Sample:
-    return Sample.decoded("a/b", body, qos=qos)
-
-
 def local(body: messages.Put | messages.Del, qos: int) -> Sample:
     assert isinstance(body, messages.Put)
     return Sample.of(
@@ -50,7 +45,7 @@ def local(body: messages.Put | messages.Del, qos: int) -> Sample:
     )
 
 
-@pytest.mark.parametrize("make", [lazy, given, local])
+@pytest.mark.parametrize("make", [lazy, local])
 def test_every_way_of_making_a_sample_gives_the_same(make: type) -> None:
     sample: Sample = make(PUT, FULL_QOS)
 
@@ -77,9 +72,8 @@ def test_a_plain_sample_has_the_defaults() -> None:
     assert sample.key_expr is sample.key_expr
 
 
-@pytest.mark.parametrize("make", [lazy, given])
-def test_a_deletion_has_no_payload(make: type) -> None:
-    sample: Sample = make(messages.Del(timestamp=PUT.timestamp, attachment=b"why"), 5)
+def test_a_deletion_has_no_payload() -> None:
+    sample = lazy(messages.Del(timestamp=PUT.timestamp, attachment=b"why"), 5)
 
     assert sample.kind is SampleKind.DELETE
     assert (sample.payload, sample.encoding) == (ZBytes(), Encoding.ZENOH_BYTES)
@@ -98,12 +92,6 @@ def test_a_sample_shows_what_it_has() -> None:
     assert "attachment=b'n'" in text
     assert "timestamp" not in text
     assert "<100 octets>" in repr(Sample.of("a", b"x" * 100))
-
-
-def test_a_stack_travels_with_the_sample() -> None:
-    stack = TimestampStack(TimestampInstrumentation(1), ())
-
-    assert Sample.decoded("a", PUT, timestamp_stack=stack).timestamp_stack is stack
 
 
 def test_a_reply_is_a_sample_or_an_error() -> None:

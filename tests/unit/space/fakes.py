@@ -16,6 +16,7 @@ from elea.space.face import (
     Subject,
     Undeclare,
 )
+from elea.space.questions import QueryBody
 from elea.space.space import Space
 from elea.space.way import NOWHERE
 
@@ -23,6 +24,8 @@ SUB, QBL, TOK = Entity.SUBSCRIBER, Entity.QUERYABLE, Entity.TOKEN
 S, Q, T = Kinds.KEYEXPRS | Kinds.SUBSCRIBERS, Kinds.KEYEXPRS | Kinds.QUERYABLES, Kinds.KEYEXPRS | Kinds.TOKENS
 CURRENT, FUTURE, BOTH = InterestMode.CURRENT, InterestMode.FUTURE, InterestMode.CURRENT_FUTURE
 ROLES = {Region.CLIENTS: Role.CLIENT, Region.PEERS: Role.PEER, Region.ROUTERS: Role.ROUTER}
+
+BODY = QueryBody("body")
 
 
 class FakeFace:
@@ -80,14 +83,14 @@ class FakeFace:
     def queries(
         self, number: int, key: str, target: QueryTarget = QueryTarget.BEST_MATCHING, timeout_ms: int | None = None
     ) -> None:
-        self.says(Request(number, key, target, "body", timeout_ms))
+        self.says(Request(number, key, target, BODY, timeout_ms))
 
 
 class Node:
     """A space, its own session, and a clock that stands still unless moved."""
 
     def __init__(self, role: Role) -> None:
-        self.space = Space(role, b"self", timeout_body=lambda: "Timeout")
+        self.space = Space(role, b"self")
         self.now = 100.0
         self.local = self.add("self", Region.LOCAL)
 

@@ -6,7 +6,9 @@ import pytest
 
 from elea.model.qos import QueryTarget, Role
 from elea.space.face import Declare, Final, Request, Response, ResponseFinal
-from tests.unit.space.fakes import BOTH, QBL, SUB, FakeFace, Node, Q
+from elea.space.queries import TIMEOUT
+from elea.space.questions import QueryBody
+from tests.unit.space.fakes import BODY, BOTH, QBL, SUB, FakeFace, Node, Q
 
 BEST, ALL, COMPLETE = QueryTarget.BEST_MATCHING, QueryTarget.ALL, QueryTarget.ALL_COMPLETE
 
@@ -30,8 +32,8 @@ def reached(asker: FakeFace, faces: list[FakeFace], key: str, target: QueryTarge
 
 
 def test_query_without_destination_is_final_at_once(asker: FakeFace) -> None:
-    asker.says(Request(5, "nobody", BEST, "body", qos=5))
-    asker.says(Request(6, "bad//key", BEST, "body"))
+    asker.says(Request(5, "nobody", BEST, BODY, qos=5))
+    asker.says(Request(6, "bad//key", BEST, BODY))
 
     assert asker.heard() == [ResponseFinal(5, 5), ResponseFinal(6)]
 
@@ -39,7 +41,7 @@ def test_query_without_destination_is_final_at_once(asker: FakeFace) -> None:
 def test_answers_of_a_face_that_is_gone_are_counted(node: Node, asker: FakeFace) -> None:
     node.space.remove_face(asker, 0.0)
 
-    node.space.answer(asker, Response(1, "q", "late"))
+    node.space.answer(asker, Response(1, "q", b"late"))
     node.space.answer(asker, ResponseFinal(1))
 
     assert (node.space.ignored.unknown_face, node.space.ignored.unknown_query) == (2, 0)
@@ -50,18 +52,18 @@ def test_query_gets_an_id_of_each_link_and_answers_come_back(node: Node, asker: 
     for face in (one, two):
         face.declares(QBL, "q/*")
         face.declares(QBL, "q/**")
-    one.says(Request(9, "q/x", ALL, "earlier"))
+    one.says(Request(9, "q/x", ALL, QueryBody("earlier")))
     two.heard()
 
-    asker.says(Request(40, "q/1", ALL, "body", timeout_ms=500, qos=0x1D, budget=3))
+    asker.says(Request(40, "q/1", ALL, BODY, timeout_ms=500, qos=0x1D, budget=3))
 
-    assert one.heard() == [Request(1, "q/1", ALL, "body", 500, 0x1D, 3)]
-    assert two.heard() == [Request(2, "q/1", ALL, "body", 500, 0x1D, 3)]
-    two.says(Response(2, "q/1", "reply", responder=(b"two", 7)), ResponseFinal(2))
-    one.says(Response(1, "other/key", "not checked"))
+    assert one.heard() == [Request(1, "q/1", ALL, BODY, 500, 0x1D, 3)]
+    assert two.heard() == [Request(2, "q/1", ALL, BODY, 500, 0x1D, 3)]
+    two.says(Response(2, "q/1", b"reply", responder=(b"two", 7)), ResponseFinal(2))
+    one.says(Response(1, "other/key", b"not checked"))
     assert asker.heard() == [
-        Response(40, "q/1", "reply", 0x1D, (b"two", 7)),
-        Response(40, "other/key", "not checked", 0x1D),
+        Response(40, "q/1", b"reply", 0x1D, (b"two", 7)),
+        Response(40, "other/key", b"not checked", 0x1D),
     ]
     one.says(ResponseFinal(1))
     assert asker.heard() == [ResponseFinal(40, 0x1D)]
@@ -78,8 +80,8 @@ def test_silent_branch_is_answered_for_after_its_timeout(node: Node, asker: Fake
     node.wait(0.4)
     assert asker.heard() == []
     node.wait(0.1)
-    assert asker.heard() == [Response(4, "", "Timeout", 0x0D, (b"one", 0)), ResponseFinal(4)]
-    one.says(Response(1, "q", "late"), ResponseFinal(1))
+    assert asker.heard() == [Response(4, "", TIMEOUT, 0x0D, (b"one", 0)), ResponseFinal(4)]
+    one.says(Response(1, "q", b"late"), ResponseFinal(1))
     assert asker.heard() == []
     assert node.space.ignored.unknown_query == 2
     assert node.space.next_deadline() is None
@@ -112,7 +114,7 @@ def test_lost_or_cancelled_asker_gets_nothing(node: Node, asker: FakeFace) -> No
 
     node.space.cancel(asker, 4)
     node.space.cancel(asker, 4)
-    one.says(Response(1, "q", "late"))
+    one.says(Response(1, "q", b"late"))
     assert node.space.ignored.unknown_query == 2
     node.remove(asker)
     one.says(ResponseFinal(2))
@@ -124,7 +126,7 @@ def test_lost_or_cancelled_asker_gets_nothing(node: Node, asker: FakeFace) -> No
 def test_unknown_answers_and_repeated_queries_are_ignored(node: Node, asker: FakeFace) -> None:
     one = node.client("one")
     one.declares(QBL, "q")
-    asker.says(Response(1, "q", "?"), ResponseFinal(1))
+    asker.says(Response(1, "q", b"?"), ResponseFinal(1))
     asker.queries(4, "q")
     asker.queries(4, "q")
 
@@ -229,9 +231,9 @@ def test_client_answers_from_its_own_session() -> None:
     node.local.declares(QBL, "q")
 
     router.queries(8, "*")
-    assert node.local.heard() == [Request(1, "*", BEST, "body")]
-    node.local.says(Response(1, "q", "reply"), ResponseFinal(1))
-    assert router.heard()[1:] == [Response(8, "q", "reply"), ResponseFinal(8)]
+    assert node.local.heard() == [Request(1, "*", BEST, BODY)]
+    node.local.says(Response(1, "q", b"reply"), ResponseFinal(1))
+    assert router.heard()[1:] == [Response(8, "q", b"reply"), ResponseFinal(8)]
 
 
 def test_unfinished_link_counts_but_never_as_nearest_complete() -> None:
@@ -288,7 +290,7 @@ def test_peers_and_routers_of_a_peer_are_one_region(
 def test_queryables_seen_before_a_change_are_looked_at_again(node: Node, asker: FakeFace) -> None:
     one, two = node.client("one"), node.client("two")
     one.declares(QBL, "q/**", complete=True)
-    request = Request(77, "q/*", ALL, "body")
+    request = Request(77, "q/*", ALL, BODY)
     seen = node.space.look_for_query(asker, request)
     assert seen is not None
     two.declares(QBL, "q/1")

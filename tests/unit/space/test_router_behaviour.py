@@ -22,6 +22,7 @@ from elea.space.face import (
     ResponseFinal,
     Undeclare,
 )
+from elea.space.questions import QueryBody
 from elea.wire.zenoh1 import messages as wire
 from elea.wire.zenoh1.codec import read_network_message
 from tests.unit.space.fakes import QBL, SUB, TOK, Node
@@ -41,7 +42,7 @@ def stimulus(octets: str) -> Control | str | None:
             mode = InterestMode(int(message.mode))
             return Interest(message.id, mode, Kinds(options.kinds), key, options.aggregate)
         case wire.Request(wire_expr=wire.WireExpr(scope=0, suffix=str(key))):
-            return Request(message.id, key, QueryTarget.BEST_MATCHING, message.body, qos=5)
+            return Request(message.id, key, QueryTarget.BEST_MATCHING, QueryBody(), qos=5)
         case wire.Push(wire_expr=wire.WireExpr(scope=0, suffix=str(key))):
             return key
         case wire.Declare(body=wire.DeclareFinal(), interest_id=int(number)):

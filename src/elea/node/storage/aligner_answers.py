@@ -24,7 +24,6 @@ from elea.store.digest import LEVELS
 from elea.store.fingerprints import Bucket
 from elea.store.log import END_OF_STREAM
 from elea.store.scope import Scope, scope_of
-from elea.wire.zenoh1 import messages as m
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -92,8 +91,7 @@ def answer_align(asking: StoreQuery, storage: Storage, node: str, now_ns: int) -
 
 
 def _rows(asking: StoreQuery, near: Near) -> None:
-    value = asking.body.value
-    positions = unpacked(b"" if value is None else value.payload)
+    positions = unpacked(asking.body.payload or b"")
     if len(positions) > ROWS_AT_ONCE:
         raise InvalidSelector(str(asking.parameters), f"{len(positions)} positions, at most {ROWS_AT_ONCE}")
     epoch = asking.parameters.get("epoch") or ""
@@ -134,7 +132,7 @@ def _send(asking: StoreQuery, schema: pa.Schema, batches: Iterable[pa.RecordBatc
     for batch in batches:
         data += batch.serialize().to_pybytes()
         while len(data) > PIECE_BYTES:
-            asking.reply(asking.key, m.Put(data[:PIECE_BYTES]), PIECE_BYTES)
+            asking.reply(asking.key, data[:PIECE_BYTES], PIECE_BYTES)
             data = data[PIECE_BYTES:]
     data += END_OF_STREAM
-    asking.reply(asking.key, m.Put(data), len(data))
+    asking.reply(asking.key, data, len(data))

@@ -18,18 +18,18 @@ from elea.model.encoding import Encoding
 from elea.model.errors import AlignmentFailed, ArrowRefused, EleaError, OperationTimeout
 from elea.model.jsontext import read_json
 from elea.model.limits import STORE_ALIGN_BUCKETS
-from elea.model.qos import CongestionControl, Priority, Qos, QueryTarget
+from elea.model.qos import CongestionControl, ConsolidationMode, Priority, Qos, QueryTarget
 from elea.node.localface import EXPIRED
 from elea.node.runtime import Runtime
 from elea.node.storage.aligner_answers import packed
 from elea.space.face import Request, Response
+from elea.space.questions import ErrorBody, QueryBody
 from elea.store.alignment import Head, Listing
 from elea.store.columns import number_rows
 from elea.store.entrance import ANSWER, Form, read_stream
 from elea.store.fingerprints import IDENTITIES, Bucket, fingerprints
 from elea.store.scope import Scope
-from elea.wire.zenoh1 import messages as m
-from elea.wire.zenoh1.queries import whole_body
+from elea.wire.details import is_deletion, unpack
 
 __all__ = ["Calls", "buckets_of", "error_in"]
 
@@ -46,7 +46,6 @@ QOS: Final = Qos(priority=Priority.DATA_LOW, congestion_control=CongestionContro
 """Below what is live."""
 
 JSON_ID: Final = Encoding.APPLICATION_JSON.id
-PLAIN: Final = m.Encoding(0, None)
 _SENT: Final = [field.name for field in IDENTITIES if field.name != "fingerprint"]
 _IDENTITIES: Final = pa.schema([IDENTITIES.field(name) for name in _SENT])
 _LISTED: Final = {field.name: field.type for field in IDENTITIES}
@@ -115,8 +114,7 @@ class Calls:
             OperationTimeout: it took too long.
         """
         answers: queue.SimpleQueue[object] = queue.SimpleQueue()
-        value = None if payload is None else m.Value(PLAIN, payload)
-        body = m.Query(m.Consolidation.none, parameters + self._log, None, value)
+        body = QueryBody(parameters + self._log, ConsolidationMode.NONE, payload)
         request = Request(0, self._key, QueryTarget.BEST_MATCHING, body, int(TIMEOUT * 1000), QOS)
         links = frozenset(self._links.connections)
         number = self._node.own.ask(request, Mailbox(answers.put), TIMEOUT, here=False)
@@ -158,13 +156,14 @@ class Calls:
 
     def _payload(self, response: Response) -> tuple[bytes, bool]:
         """The octets of one answer, and whether they are the object at the end."""
-        body = whole_body(response.body)
-        if isinstance(body, m.Err):
+        body = response.body
+        if isinstance(body, ErrorBody):
             raise error_in(body.payload)
-        if not isinstance(body, m.Reply) or not isinstance(body.body, m.Put):
+        if isinstance(body, bytes):
+            return body, False
+        if is_deletion(body.meta):
             raise AlignmentFailed("an answer that is no data; is it an Elea broker?")
-        put = body.body
-        return put.payload, put.encoding is not None and put.encoding.id == JSON_ID
+        return body.payload, unpack(body.meta).encoding.id == JSON_ID
 
     def _nonsense(self, error: Exception) -> AlignmentFailed:
         return AlignmentFailed(f"an answer makes no sense: {error!r}; are both brokers of the same version?")

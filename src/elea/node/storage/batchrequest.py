@@ -57,8 +57,7 @@ def answer_batch(node: Node, asking: StoreQuery, storage: Storage, publishing: R
     """
     log = storage.log
     with turn:
-        value = asking.body.value
-        given = decoded(b"" if value is None else value.payload, storage)
+        given = decoded(asking.body.payload or b"", storage)
         check_keys(given.column("key"), subject_of(asking.key), Keys(storage.key_expr))
         source = source_of(asking.parameters.get("src") or "")
         batch, restamped = columns_of(node, given, source, asking.qos, storage.stamping)

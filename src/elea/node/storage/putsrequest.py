@@ -72,8 +72,7 @@ class PutsRequests:
         Raises:
             DecodeError: its payload has another form.
         """
-        value = asking.body.value
-        given = read_puts(b"" if value is None else value.payload)
+        given = read_puts(asking.body.payload or b"")
         group = Group()
         records, places, keys, qos = group.records, group.places, self._keys, asking.qos
         lasting = durability == "persistent"

@@ -1,72 +1,59 @@
-"""Samples of the wire to records of the store and back."""
+"""Samples to records of the store and back."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from elea.store.record import DEL, PUT, Record
-from elea.wire.zenoh1 import messages as m
-from elea.wire.zenoh1.codec import read_timestamp
-from elea.wire.zenoh1.samples import Pushed, details, split_body
+from elea.wire.details import STAMPED_PUT, RawSample, pack_parts, read_stamp, unpack_parts
 
-__all__ = ["body_of", "pushed_of", "records_of_run"]
-
-STAMPED_PUT: Final = 0x21
+__all__ = ["meta_of", "records_of_run", "sample_of"]
 
 
-def records_of_run(key: str, run: Sequence[Pushed], arrival_ns: int) -> list[Record]:
+def records_of_run(key: str, run: Sequence[RawSample], arrival_ns: int) -> list[Record]:
     """The records of samples of one key, all of which have a timestamp."""
     found: list[Record] = []
     for _, _, _, qos, meta, payload in run:
         assert meta is not None
         if meta[0] == STAMPED_PUT:  # nothing but a timestamp: nearly every sample
-            stamp, _ = read_timestamp(meta, 1)
-            found.append(
-                Record(
-                    key, payload, stamp.ntp64, stamp.id, arrival_ns, PUT, 0, None, None, None, None, None, False, qos
-                )
-            )
+            ntp64, id, _ = read_stamp(meta)
+            found.append(Record(key, payload, ntp64, id, arrival_ns, PUT, 0, None, None, None, None, None, False, qos))
         else:
-            found.append(_record(key, details(meta, payload), qos, arrival_ns))
+            found.append(_record(key, meta, payload, qos, arrival_ns))
     return found
 
 
-def _record(key: str, body: m.Put | m.Del, qos: int, arrival_ns: int) -> Record:
-    stamp, source = body.timestamp, body.source_info
+def _record(key: str, meta: bytes, payload: bytes, qos: int, arrival_ns: int) -> Record:
+    is_deletion, stamp, encoding, schema, attachment, source = unpack_parts(meta)
     assert stamp is not None
-    encoding = body.encoding if isinstance(body, m.Put) else None
     return Record(
         key,
-        body.payload if isinstance(body, m.Put) else b"",
-        stamp.ntp64,
-        stamp.id,
+        payload,
+        stamp[0],
+        stamp[1],
         arrival_ns,
-        PUT if isinstance(body, m.Put) else DEL,
-        0 if encoding is None else encoding.id,
-        None if encoding is None else encoding.schema,
-        body.attachment,
-        None if source is None else source.zid,
-        None if source is None else source.eid,
-        None if source is None else source.sn,
+        DEL if is_deletion else PUT,
+        encoding,
+        schema,
+        attachment,
+        None if source is None else source[0],
+        None if source is None else source[1],
+        None if source is None else source[2],
         False,
         qos,
     )
 
 
-def body_of(record: Record) -> m.Put | m.Del:
-    """A record as the body of a message."""
-    stamp = m.Timestamp(record.ntp64, record.stamp_id)
+def meta_of(record: Record) -> bytes | None:
+    """The details of a record, packed."""
     source = None
     if record.source_id is not None and record.source_eid is not None and record.source_sn is not None:
         # A number of 1.x has 32 bits, one of the store 64.
-        source = m.SourceInfo(record.source_id, record.source_eid, record.source_sn & 0xFFFF_FFFF)
-    if record.kind == DEL:
-        return m.Del(stamp, source, record.attachment)
-    encoding = m.Encoding(record.encoding, record.schema) if record.encoding or record.schema else None
-    return m.Put(record.payload, stamp, encoding, source, attachment=record.attachment)
+        source = (record.source_id, record.source_eid, record.source_sn & 0xFFFF_FFFF)
+    stamp = (record.ntp64, record.stamp_id)
+    return pack_parts(record.kind == DEL, stamp, record.encoding, record.schema, record.attachment, source)
 
 
-def pushed_of(record: Record) -> Pushed:
+def sample_of(record: Record) -> RawSample:
     """A record as a sample on its way."""
-    return 0, 0, b"", record.qos, *split_body(body_of(record))
+    return 0, 0, b"", record.qos, meta_of(record), record.payload

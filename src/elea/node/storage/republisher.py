@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from elea.node.outflow import Outflow
 from elea.node.route import Keeping, Route, SampleRun
-from elea.node.storage.records import pushed_of
+from elea.node.storage.records import sample_of
 
 if TYPE_CHECKING:
     from elea.io.dispatch import Mailbox
@@ -39,7 +39,7 @@ class Republisher:
             if not self.is_wanted(record.key, keeper):
                 continue
             route = self.route(record.key)
-            run = [pushed_of(record)]
+            run = [sample_of(record)]
             for way in route.ways:
                 self._outflow.collector(way.encoder).add(way, run, True, record.arrival_ns, True)
             for box in route.boxes:

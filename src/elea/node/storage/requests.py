@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from elea.model import keyexpr
+from elea.model.details import Source
 from elea.model.errors import InvalidSelector, StoreError
 from elea.model.jsontext import read_json
 from elea.model.node_id import NodeId
@@ -15,7 +16,6 @@ from elea.model.timestamp import Timestamp
 from elea.node.storage.getanswers import order_of
 from elea.store import DEL, PUT, Range, Record
 from elea.store.rangesize import measured
-from elea.wire.zenoh1 import messages as m
 
 if TYPE_CHECKING:
     from elea.model.selector import Parameters
@@ -32,9 +32,6 @@ would be taken for a reader that is stuck."""
 
 NAMED_BYTES: Final = 1 << 16
 """What a block that is named, not sent, counts of the octets of an answer, at most: its reader takes one at a time."""
-
-Source = tuple[bytes, int, int]
-"""Node, entity and number of a sample."""
 
 
 def subject_of(key: str) -> str:
@@ -63,18 +60,18 @@ def put_record(node: Node, asking: StoreQuery, stamping: Stamping) -> tuple[Reco
     kind = fields.get("kind", "put")
     if kind not in ("put", "del"):
         raise InvalidSelector(str(asking.parameters), f"kind is {kind!r}, neither put nor del")
-    value = asking.body.value
+    body = asking.body
     ntp64, stamp_id, is_other = stamping.one(_stamp(fields.get("time")), now_ns)
     record = Record(
         subject_of(asking.key),
-        b"" if value is None or kind == "del" else value.payload,
+        b"" if body.payload is None or kind == "del" else body.payload,
         ntp64,
         stamp_id,
         stamping.arrival(now_ns),
         DEL if kind == "del" else PUT,
-        0 if value is None else value.encoding.id,
-        None if value is None else value.encoding.schema,
-        asking.body.attachment,
+        body.encoding.id,
+        body.encoding.schema,
+        body.attachment,
         *source_of(fields.get("src", "")),
         True,
         asking.qos,
@@ -163,10 +160,10 @@ def _kind(parameters: Parameters) -> int | None:
 
 def _keys(asking: StoreQuery) -> tuple[str, ...] | None:
     """Several key expressions, which are in the payload since a parameter could not hold every key."""
-    if asking.body.value is None:
+    if asking.body.payload is None:
         return None
     try:
-        found = read_json(asking.body.value.payload)["keys"]
+        found = read_json(asking.body.payload)["keys"]
         if not isinstance(found, list):
             raise TypeError("keys is no list")
         return tuple(str(keyexpr.KeyExpr(one)) for one in found)
@@ -249,7 +246,7 @@ def _send_batches(
 def _send(asking: StoreQuery, data: bytes) -> None:
     for at in range(0, len(data), PIECE_BYTES):
         piece = data if len(data) <= PIECE_BYTES else data[at : at + PIECE_BYTES]
-        asking.reply(asking.key, m.Put(piece), len(piece))
+        asking.reply(asking.key, piece, len(piece))
 
 
 # -- cursors ----------------------------------------------------------------------------------------------------------

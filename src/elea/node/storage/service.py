@@ -33,7 +33,6 @@ from elea.node.storage.storemetrics import meter
 from elea.node.storage.storequery import Gone, StoreQuery
 from elea.node.storage.upkeep import Upkeep
 from elea.store import Receipt
-from elea.wire.zenoh1 import messages as m
 
 if TYPE_CHECKING:
     from elea.node.links import LinkSettings
@@ -305,6 +304,5 @@ class Storages:
 
 
 def _named(asked: Asked, name: str) -> str | None:
-    body = asked.request.body
-    text = (body.parameters if isinstance(body, m.Query) else None) or ""
+    text = asked.request.body.parameters
     return Parameters(text).get(name) if f"{name}=" in text else None

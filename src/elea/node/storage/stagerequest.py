@@ -63,8 +63,7 @@ class StageRequests:
             InvalidSelector, StoreError: it is not kept.
         """
         writer, number = _writer(asking)
-        value = asking.body.value
-        data = b"" if value is None else value.payload
+        data = asking.body.payload or b""
         done = self._settled(writer, number)
         if done is None:
             batch = decoded(data, self._storage)
@@ -148,9 +147,9 @@ def _writer(asking: StoreQuery) -> tuple[str, int]:
 
 
 def _pieces(asking: StoreQuery) -> list[str]:
-    value = asking.body.value
+    payload = asking.body.payload
     try:
-        pieces = read_json(b"[]" if value is None else value.payload)
+        pieces = read_json(b"[]" if payload is None else payload)
     except ValueError as error:
         raise StoreError(f"a commit has a JSON list of pieces: {error}") from error
     if not isinstance(pieces, list) or not all(isinstance(piece, str) for piece in pieces):

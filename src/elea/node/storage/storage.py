@@ -22,19 +22,20 @@ from elea.io.backpressure import Gate
 from elea.io.timers import monotonic
 from elea.model import keyexpr
 from elea.model.errors import Congested, StoreError
-from elea.node.stamper import STAMPED, Stamper, stamped
+from elea.node.stamper import Stamper, stamped
 from elea.node.storage.records import records_of_run
 from elea.node.storage.stampcheck import Stamping
 from elea.node.storage.wildcardupdates import WildcardUpdates, stamp_of
 from elea.store import Committer, Log, Outcome, Receipt, Record, Retention, State, Sync, memory_log, open_log
 from elea.store.digest import Digest
+from elea.wire.details import STAMPED
 
 if TYPE_CHECKING:
     from elea.node.node import Node
     from elea.node.route import SampleRun
     from elea.node.storage.aligner_facts import Alignment
     from elea.node.storage.settings import StorageSettings
-    from elea.wire.zenoh1.samples import Pushed
+    from elea.wire.details import RawSample
 
 __all__ = ["Storage", "Waiting"]
 
@@ -118,7 +119,7 @@ class Storage:
 
     # -- samples that arrive on their own -----------------------------------------------------------------------------
 
-    def keep(self, pieces: Sequence[tuple[str, Sequence[Pushed]]], arrival_ns: int) -> None:
+    def keep(self, pieces: Sequence[tuple[str, Sequence[RawSample]]], arrival_ns: int) -> None:
         """Take runs of samples in the order they came (`Keeping`)."""
         records: list[Record] = []
         blocking = False

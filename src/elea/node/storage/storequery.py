@@ -10,11 +10,13 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from elea.model.details import Details
 from elea.model.encoding import Encoding
 from elea.model.errors import EleaError, InvalidSelector
 from elea.model.selector import Parameters
 from elea.space.face import Response
-from elea.wire.zenoh1 import messages as m
+from elea.space.questions import AnswerBody, ErrorBody, ReplyBody
+from elea.wire.details import pack
 
 if TYPE_CHECKING:
     from elea.node.localface import Asked
@@ -22,7 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Gone", "StoreQuery", "error_form"]
 
-JSON: Final = m.Encoding(Encoding.APPLICATION_JSON.id, Encoding.APPLICATION_JSON.schema)
+JSON: Final = Encoding.APPLICATION_JSON
+IS_JSON: Final = pack(Details(encoding=JSON))
 
 LOOK_SECONDS: Final = 0.25
 """How often who waits for a slow reader looks whether it is still there."""
@@ -48,9 +51,8 @@ class StoreQuery:
         self._ended = False
         self.key = asked.request.key
         self.qos = asked.request.qos
-        body = asked.request.body
-        self.body = body if isinstance(body, m.Query) else m.Query()
-        self.parameters = Parameters(self.body.parameters or "")
+        self.body = asked.request.body
+        self.parameters = Parameters(self.body.parameters)
 
     def number(self, name: str) -> int | None:
         """A parameter that is a whole number from 0."""
@@ -61,17 +63,17 @@ class StoreQuery:
             raise InvalidSelector(str(self.parameters), f"{name} is {text!r}, not a whole number")
         return int(text)
 
-    def reply(self, key: str, body: m.Put | m.Del, octets: int) -> None:
+    def reply(self, key: str, body: AnswerBody, octets: int) -> None:
         """Send an answer; waits for room now and then, never with a lock held."""
         self._since += octets + 64
         if self._since > LOOK_OCTETS:
             self.await_room()
             self._since = 0
-        self._respond(key, m.Reply(body))
+        self._respond(key, body)
 
     def fields(self) -> dict[str, str]:
         """All parameters at once, for those who look at several; of a name given twice the last one counts."""
-        pairs = [piece.partition("=") for piece in (self.body.parameters or "").split(";")]
+        pairs = [piece.partition("=") for piece in self.body.parameters.split(";")]
         return {name: value for name, _, value in pairs}
 
     def reply_json(self, form: object, key: str | None = None) -> None:
@@ -80,11 +82,11 @@ class StoreQuery:
 
     def reply_text(self, form: str, key: str | None = None) -> None:
         """The same, written already."""
-        self._respond(key or self.key, m.Reply(m.Put(form.encode(), encoding=JSON)))
+        self._respond(key or self.key, ReplyBody(IS_JSON, form.encode()))
 
     def fail(self, error: EleaError) -> None:
         """Send what went wrong, and the end."""
-        self._respond(self.key, m.Err(json.dumps(error_form(error), separators=(",", ":")).encode(), encoding=JSON))
+        self._respond(self.key, ErrorBody(json.dumps(error_form(error), separators=(",", ":")).encode(), JSON))
         self.done()
 
     def done(self) -> None:
@@ -116,7 +118,7 @@ class StoreQuery:
             raise Gone("the query has ended")
         return face.await_room(self.qos, LOOK_SECONDS)
 
-    def _respond(self, key: str, body: m.ResponseBody) -> None:
+    def _respond(self, key: str, body: AnswerBody) -> None:
         responder = (self._node.node_id, 0)
         self._asked.respond(Response(self._asked.request.id, key, body, self.qos, responder))
 

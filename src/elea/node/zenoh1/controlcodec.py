@@ -10,9 +10,11 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from elea.model import keyexpr
+from elea.model.details import Source
+from elea.model.encoding import Encoding
 from elea.model.errors import InvalidKeyExpr, LimitReached
 from elea.model.limits import MAX_RESOURCE_OCTETS
-from elea.model.qos import QueryTarget
+from elea.model.qos import ConsolidationMode, QueryTarget
 from elea.space.face import (
     Control,
     Declare,
@@ -29,10 +31,11 @@ from elea.space.face import (
 from elea.space.face import (
     Final as FinalMessage,
 )
+from elea.space.questions import AnswerBody, ErrorBody, QueryBody, ReplyBody
 from elea.wire.zenoh1 import messages as m
-from elea.wire.zenoh1.queries import whole_body
+from elea.wire.zenoh1.samples import details, split_body
 
-__all__ = ["CONTROL_QOS", "ResourceTable", "UnknownResource", "from_wire", "to_wire"]
+__all__ = ["CONTROL_QOS", "ResourceTable", "UnknownResource", "from_wire", "query_message", "query_of", "to_wire"]
 
 CONTROL_QOS: Final = 0x08
 """Priority control, block: what declarations and interests travel with."""
@@ -48,6 +51,11 @@ UNDECLARES: Final[dict[Entity, Callable[..., Any]]] = {
     Entity.TOKEN: m.UndeclareToken,
 }
 NO_KEY: Final = m.LooseWireExpr(0)
+PLAIN_PUT: Final = b"\x01"
+BYTES: Final = Encoding.ZENOH_BYTES
+MODES: Final = tuple(ConsolidationMode(number) for number in range(4))
+CONSOLIDATIONS: Final = (None, *(m.Consolidation(number) for number in range(1, 4)))
+"""By the same numbers; what leaves the choice to others is not written."""
 
 
 class UnknownResource(Exception):
@@ -144,7 +152,7 @@ def to_wire(message: Control) -> m.NetworkMessage:
             return m.Request(
                 message.id,
                 literal(message.key),
-                message.body,  # type: ignore[arg-type]
+                query_message(message.body),
                 qos=_qos(message.qos),
                 target=target,
                 budget=message.budget,
@@ -153,7 +161,7 @@ def to_wire(message: Control) -> m.NetworkMessage:
         case Response():
             responder = None if message.responder is None else m.EntityId(*message.responder)
             expr = literal(message.key)
-            answer: m.ResponseBody = whole_body(message.body)  # type: ignore[assignment]
+            answer = _answer_message(message.body)
             return m.Response(message.id, expr, answer, qos=_qos(message.qos), responder=responder)
         case ResponseFinal():
             return m.ResponseFinal(message.id, qos=_qos(message.qos))
@@ -190,13 +198,13 @@ def from_wire(message: m.NetworkMessage, keys: ResourceTable) -> Control | None:
             target = QueryTarget(int(message.target or 0))
             qos = 5 if message.qos is None else message.qos
             key = _key(message.wire_expr, keys)
-            return Request(message.id, key, target, message.body, message.timeout, qos, message.budget)
+            return Request(message.id, key, target, query_of(message.body), message.timeout, qos, message.budget)
         case m.Response():
             expr = message.wire_expr
             key = keys.resolve(expr.scope, expr.suffix, expr.sender)
             responder = None if message.responder is None else (message.responder.zid, message.responder.eid)
             qos = 5 if message.qos is None else message.qos
-            return Response(message.id, key, message.body, qos, responder)
+            return Response(message.id, key, _answer_of(message.body), qos, responder)
         case m.ResponseFinal():
             return ResponseFinal(message.id, 5 if message.qos is None else message.qos)
         case _:
@@ -244,3 +252,58 @@ def _loose_key(expr: m.LooseWireExpr | None, keys: ResourceTable) -> str | None:
     except (UnknownResource, InvalidKeyExpr):
         return None  # the id says enough
     return text
+
+
+# -- queries and answers ----------------------------------------------------------------------------------------------
+
+
+def query_of(message: m.Query) -> QueryBody:
+    """What a query of Zenoh 1.x says."""
+    value = message.value
+    return QueryBody(
+        message.parameters or "",
+        MODES[message.consolidation or 0],
+        None if value is None else value.payload,
+        BYTES if value is None else _encoding_of(value.encoding),
+        message.attachment,
+        _source_of(message.source_info),
+        message.unknown,
+    )
+
+
+def query_message(body: QueryBody) -> m.Query:
+    """A query as Zenoh 1.x says it."""
+    value = None
+    if body.payload is not None:
+        value = m.Value(m.Encoding(body.encoding.id, body.encoding.schema), body.payload)
+    source = None if body.source is None else m.SourceInfo(*body.source)
+    mode = CONSOLIDATIONS[body.consolidation]
+    return m.Query(mode, body.parameters or None, source, value, body.attachment, body.extensions)
+
+
+def _answer_of(message: m.Reply | m.Err) -> AnswerBody:
+    if isinstance(message, m.Err):
+        source = _source_of(message.source_info)
+        return ErrorBody(message.payload, _encoding_of(message.encoding), source, message.unknown)
+    meta, payload = split_body(message.body)
+    if meta == PLAIN_PUT and message.consolidation is None and not message.unknown:
+        return payload
+    return ReplyBody(meta, payload, MODES[message.consolidation or 0], message.unknown)
+
+
+def _answer_message(body: AnswerBody) -> m.Reply | m.Err:
+    if isinstance(body, bytes):
+        return m.Reply(m.Put(body))
+    if isinstance(body, ReplyBody):
+        return m.Reply(details(body.meta, body.payload), CONSOLIDATIONS[body.consolidation], body.extensions)
+    encoding = None if body.encoding == BYTES else m.Encoding(body.encoding.id, body.encoding.schema)
+    source = None if body.source is None else m.SourceInfo(*body.source)
+    return m.Err(body.payload, encoding, source, unknown=body.extensions)
+
+
+def _encoding_of(encoding: m.Encoding | None) -> Encoding:
+    return BYTES if encoding is None else Encoding.of(encoding.id, encoding.schema)
+
+
+def _source_of(source: m.SourceInfo | None) -> Source | None:
+    return None if source is None else (source.zid, source.eid, source.sn)

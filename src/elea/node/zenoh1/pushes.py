@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Final
 
 from elea.model.limits import CACHED_KEY_CHARS, MAX_HEADERS, MAX_NUMBERS
-from elea.node.stamper import FIRST_OCTET, STAMPED, Stamper, vle
-from elea.wire.zenoh1.codec import read_timestamp
-from elea.wire.zenoh1.samples import DEFAULT_QOS, Pushed
+from elea.node.stamper import FIRST_OCTET, Stamper, vle
+from elea.wire.details import DEFAULT_QOS, STAMPED, read_stamp
+from elea.wire.zenoh1.samples import Pushed
 
 __all__ = ["Numbers", "OutgoingKey"]
 
@@ -111,7 +111,7 @@ class OutgoingKey:
     def _stamped(self, qos: int, meta: bytes, stamp: bytes, size: int) -> bytes:
         rest = 1
         if meta[0] & STAMPED:
-            _, rest = read_timestamp(meta, 1)
+            _, _, rest = read_stamp(meta)
         return self.prefix(qos) + bytes([meta[0] | STAMPED]) + stamp + meta[rest:] + vle(size)
 
 

@@ -17,13 +17,12 @@ from elea.io.dispatch import Mailbox
 from elea.model import keyexpr
 from elea.model.errors import DecodeError, InvalidKeyExpr
 from elea.model.limits import HELD_OCTETS, MAX_OCTETS, MAX_REMEMBERED
-from elea.model.qos import QueryTarget
-from elea.node.zenoh1.controlcodec import ResourceTable, UnknownResource
+from elea.model.qos import ConsolidationMode, QueryTarget
+from elea.node.zenoh1.controlcodec import ResourceTable, UnknownResource, query_message, query_of
 from elea.space.face import Request, Response, ResponseFinal
-from elea.wire.zenoh1 import messages as m
+from elea.space.questions import AnswerBody, QueryBody, ReplyBody
 from elea.wire.zenoh1 import queries as wire
 from elea.wire.zenoh1.codec import read_entity_id, read_request_body
-from elea.wire.zenoh1.queries import plain_payload
 
 if TYPE_CHECKING:
     from elea.node.zenoh1.face import Zenoh1Face
@@ -33,6 +32,7 @@ __all__ = ["SessionQueries"]
 K = TypeVar("K")
 V = TypeVar("V")
 
+AUTO: Final = ConsolidationMode.AUTO
 TARGETS: Final = tuple(QueryTarget(number) for number in range(3))
 
 
@@ -59,7 +59,7 @@ class SessionQueries:
         self._session = session
         self._keys = keys
         self._names: dict[tuple[int, int, bytes], str] = {}
-        self._bodies: dict[bytes, m.RequestBody] = {}
+        self._bodies: dict[bytes, QueryBody] = {}
         self._responders: dict[bytes, tuple[bytes, int]] = {}
         self._requests: dict[str, tuple[Request, bytes]] = {}
         self._responses: dict[str, tuple[int, tuple[bytes, int] | None, bytes]] = {}
@@ -114,7 +114,7 @@ class SessionQueries:
         found = wire.read_response(buf, at)
         if found is None:
             return at
-        end, header, number, scope, suffix, qos, octets, payload = found
+        end, header, number, scope, suffix, qos, octets, meta, payload = found
         key = self._names.get((header & 0x60, scope, suffix)) or self._name(header, scope, suffix)
         if key is None:
             return at
@@ -123,7 +123,8 @@ class SessionQueries:
             responder = self._responders.get(octets) or self._responder(octets)
             if responder is None:
                 return at
-        self._session.node.answer(self._session, Response(number, key, payload, qos, responder))
+        body: AnswerBody = payload if meta is None else ReplyBody(meta, payload)
+        self._session.node.answer(self._session, Response(number, key, body, qos, responder))
         return end
 
     def _name(self, header: int, scope: int, suffix: bytes) -> str | None:
@@ -137,9 +138,9 @@ class SessionQueries:
             _room(self._names)[header & 0x60, scope, suffix] = key
         return key
 
-    def _body(self, octets: bytes) -> m.RequestBody | None:
+    def _body(self, octets: bytes) -> QueryBody | None:
         try:
-            body, _ = read_request_body(octets, 0)
+            body = query_of(read_request_body(octets, 0)[0])
         except (DecodeError, IndexError):
             return None
         if len(octets) <= MAX_OCTETS:
@@ -185,15 +186,19 @@ class SessionQueries:
             ):
                 return octets
         target = int(message.target)
-        body: m.RequestBody = message.body  # type: ignore[assignment]
+        body = query_message(message.body)
         octets = wire.request_tail(message.key, message.qos, target, message.budget, message.timeout_ms, body)
         if len(octets) <= 2 * MAX_OCTETS:
             _room(self._requests)[message.key] = message, octets
         return octets
 
     def _send_response(self, message: Response, conduit: int) -> bool:
-        payload = plain_payload(message.body)
-        if payload is None:
+        body = message.body
+        if isinstance(body, bytes):
+            meta, payload = None, body
+        elif isinstance(body, ReplyBody) and body.consolidation is AUTO and not body.extensions:
+            meta, payload = body.meta, body.payload
+        else:
             return False
         known = self._responses.get(message.key)
         if known is None or known[0] != message.qos or known[1] != message.responder:
@@ -201,7 +206,11 @@ class SessionQueries:
             known = message.qos, message.responder, middle
             if len(middle) <= 2 * MAX_OCTETS:
                 _room(self._responses)[message.key] = known
-        self.answer(conduit, wire.response_head(known[2], message.id, len(payload)), payload)
+        if meta is None:
+            head = wire.response_head(known[2], message.id, len(payload))
+        else:
+            head = wire.reply_head(known[2], message.id, meta, len(payload))
+        self.answer(conduit, head, payload)
         return True
 
     def answer(self, conduit: int, head: bytes, payload: bytes) -> None:

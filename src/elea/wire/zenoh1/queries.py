@@ -11,29 +11,29 @@ from typing import Final
 from elea.model.errors import DecodeError
 from elea.wire.primitives import long_z, write_z
 from elea.wire.zenoh1.codec import DIALECT, write_entity_id, write_request_body
-from elea.wire.zenoh1.messages import EntityId, Put, Query, Reply
+from elea.wire.zenoh1.messages import EntityId, Query
+from elea.wire.zenoh1.samples import skip_details
 
 __all__ = [
     "Requested",
     "Responded",
     "final_octets",
-    "plain_payload",
-    "plain_reply",
     "read_final",
     "read_request",
     "read_response",
+    "reply_head",
     "request_octets",
     "request_tail",
     "response_head",
     "response_middle",
-    "whole_body",
 ]
 
 Requested = tuple[int, int, int, int, bytes, int, int, int, int, bytes]
 """Where it ends, header, id, scope, suffix, QoS, target, budget, timeout in ms (-1 for none), octets of the body."""
 
-Responded = tuple[int, int, int, int, bytes, int, bytes, bytes]
-"""Where it ends, header, id, scope, suffix, QoS, octets of the responder (may be empty), payload of a plain PUT."""
+Responded = tuple[int, int, int, int, bytes, int, bytes, "bytes | None", bytes]
+"""Where it ends, header, id, scope, suffix, QoS, octets of the responder (may be empty), and of the PUT as in `samples`
+those before its payload (None if plain), payload."""
 
 REQUEST: Final = 0x1C
 RESPONSE: Final = 0x1B
@@ -52,8 +52,6 @@ EXT_RESPONDER: Final = 0x43
 DEFAULT_QOS: Final = 5
 MAX_TARGET: Final = 2
 MAX_CONSOLIDATION: Final = 3
-PLAIN: Final = Put(b"")[1:]
-new: Final = tuple.__new__
 
 
 def read_request(buf: bytes, at: int) -> Requested | None:
@@ -117,7 +115,7 @@ def read_request(buf: bytes, at: int) -> Requested | None:
 
 
 def read_response(buf: bytes, at: int) -> Responded | None:
-    """A reply that is a plain PUT; None if it is another message, which the codec reads."""
+    """A reply that is a PUT without extensions; None if it is another message, which the codec reads."""
     try:
         header = buf[at]
         if header & 0x1F != RESPONSE:
@@ -158,16 +156,22 @@ def read_response(buf: bytes, at: int) -> Responded | None:
                     return None
             else:
                 return None
-        if buf[at] != REPLY or buf[at + 1] != PUT:
+        if buf[at] != REPLY or buf[at + 1] & 0x9F != PUT:
             return None
-        size = buf[at + 2]
-        at += 3
+        meta: bytes | None = None
+        start = at + 1
+        at += 2
+        if buf[start] != PUT:
+            at = skip_details(buf, at, buf[start])
+            meta = buf[start:at]
+        size = buf[at]
+        at += 1
         if size > 127:
             size, at = long_z(buf, at, size, 32, DIALECT)
         end = at + size
         if end > len(buf):
             return None
-        return end, header, number, scope, suffix, qos, responder, buf[at:end]
+        return end, header, number, scope, suffix, qos, responder, meta, buf[at:end]
     except (IndexError, DecodeError):
         return None  # the codec finds the words for it
 
@@ -189,26 +193,6 @@ def read_final(buf: bytes, at: int) -> tuple[int, int, int] | None:
         return at + 2, number, buf[at + 1]
     except (IndexError, DecodeError):
         return None  # the codec finds the words for it
-
-
-def plain_reply(payload: bytes) -> Reply:
-    """The reply that `read_response` reads."""
-    return new(Reply, (new(Put, (payload, None, None, None, False, None, ())), None, ()))
-
-
-def plain_payload(body: object) -> bytes | None:
-    """The payload of a reply as `plain_reply` makes it, or of octets that stand for one; None of any other."""
-    if isinstance(body, bytes):
-        return body
-    if not isinstance(body, Reply) or body.consolidation is not None or body.unknown:
-        return None
-    put = body.body
-    return put.payload if isinstance(put, Put) and put[1:] == PLAIN else None
-
-
-def whole_body(body: object) -> object:
-    """The body of an answer as the codec knows it: octets alone stand for a plain reply, until somebody wants more."""
-    return plain_reply(body) if isinstance(body, bytes) else body
 
 
 def _number(buf: bytes, at: int, limit: int) -> tuple[int, int]:
@@ -271,8 +255,13 @@ def response_middle(key: str, qos: int, responder: tuple[bytes, int] | None) -> 
 
 
 def response_head(middle: bytes, number: int, size: int) -> bytes:
-    """Everything before the payload of a RESPONSE."""
+    """Everything before the payload of a RESPONSE with a plain PUT."""
     return middle[:1] + _octets(number) + middle[1:] + _octets(size)
+
+
+def reply_head(middle: bytes, number: int, meta: bytes, size: int) -> bytes:
+    """The same for a body whose octets before the payload are `meta`; a DEL has no payload, nor a size of it."""
+    return middle[:1] + _octets(number) + middle[1:-1] + meta + (_octets(size) if meta[0] & 0x1F == PUT else b"")
 
 
 def final_octets(number: int, qos: int) -> bytes:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from elea.model.errors import ConstraintViolated, DecodeError, Malformed, Truncated, UnknownMandatoryExtension
+from elea.wire.details import DEFAULT_QOS, RawSample
 from elea.wire.primitives import long_z, read_text, write_z
 from elea.wire.zenoh1.codec import DIALECT, read_del, read_put, write_del, write_push, write_put
 from elea.wire.zenoh1.messages import Del, Encoding, Push, Put, WireExpr
@@ -21,20 +22,21 @@ __all__ = [
     "details",
     "read_large_push",
     "read_pushes",
+    "skip_details",
     "split_body",
     "wire_expr_of",
 ]
 
-Pushed = tuple[int, int, bytes, int, "bytes | None", bytes]
+Pushed = RawSample
 """PUSH header, scope, suffix in octets, QoS, octets of the PUT before its payload (None if plain), payload."""
 
-DEFAULT_QOS: Final = 5
 CONTINUED: Final = 0x8080_8080_8080_8080
 PUSH: Final = 0x1D
 PUT: Final = 0x01
 DEL: Final = 0x02
 SHM: Final = 0x12
 LARGE_HEAD: Final = 512
+new: Final = tuple.__new__
 
 
 def read_pushes(buf: bytes, at: int, out: list[Pushed], cut: bool = False) -> int:
@@ -83,7 +85,7 @@ def read_pushes(buf: bytes, at: int, out: list[Pushed], cut: bool = False) -> in
             if body == PUT:
                 at += 1
             elif body & 0x1F == PUT:
-                end = _skip_details(buf, at + 1, body)
+                end = skip_details(buf, at + 1, body)
                 meta = buf[at:end]
                 at = end
             else:
@@ -122,7 +124,7 @@ def read_large_push(chunks: list[bytes | bytearray | memoryview]) -> Pushed | No
     return header, scope, suffix, qos, meta, b"".join(chunks)
 
 
-def _skip_details(buf: bytes, at: int, body: int) -> int:
+def skip_details(buf: bytes, at: int, body: int) -> int:
     """The offset behind timestamp, encoding and extensions of a PUT whose header is `body`."""
     if body & 0x20:
         if int.from_bytes(buf[at : at + 8], "little") & CONTINUED == CONTINUED:
@@ -187,7 +189,7 @@ def split_body(body: Put | Del) -> tuple[bytes, bytes]:
     if isinstance(body, Del):
         write_del(out, body)
         return bytes(out), b""
-    write_put(out, body._replace(payload=b""))
+    write_put(out, new(Put, (b"", *body[1:])))
     return bytes(out[:-1]), body.payload
 
 

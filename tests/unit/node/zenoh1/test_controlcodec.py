@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from elea.model.details import Details
+from elea.model.encoding import Encoding
 from elea.model.errors import InvalidKeyExpr
-from elea.model.qos import QueryTarget
+from elea.model.node_id import NodeId
+from elea.model.qos import ConsolidationMode, QueryTarget, SampleKind
+from elea.model.timestamp import Timestamp
 from elea.node.zenoh1.controlcodec import ResourceTable, UnknownResource, from_wire, to_wire
 from elea.space.face import (
     Control,
@@ -21,9 +25,17 @@ from elea.space.face import (
     ResponseFinal,
     Undeclare,
 )
+from elea.space.queries import TIMEOUT
+from elea.space.questions import ErrorBody, QueryBody, ReplyBody
+from elea.wire.details import pack
+from elea.wire.primitives import Unknown
 from elea.wire.zenoh1 import messages as m
 from elea.wire.zenoh1.codec import write_network_message
 
+MONOTONIC = ConsolidationMode.MONOTONIC
+SOURCE = (b"\x77", 6, 7)
+MORE = (Unknown(0x4A, b"later"),)
+STAMPED = pack(Details(timestamp=Timestamp(1 << 60, NodeId(b"\x01")), source=SOURCE, attachment=b"a"))
 MESSAGES: list[Control] = [
     Declare(Entity.SUBSCRIBER, 3, "a/**"),
     Declare(Entity.SUBSCRIBER, 3, "a/**", interest_id=0),
@@ -37,10 +49,16 @@ MESSAGES: list[Control] = [
     Interest(1, InterestMode.CURRENT, Kinds.TOKENS),
     Interest(1, InterestMode.FUTURE, Kinds.QUERYABLES, "a", aggregate=True),
     InterestDone(4),
-    Request(5, "a/b", QueryTarget.ALL, m.Query(), 10_000),
-    Request(5, "a/b", QueryTarget.BEST_MATCHING, m.Query(), None, 5, 3),
-    Response(5, "a/b", m.Reply(m.Put(b"x")), responder=(b"\xc1", 7)),
-    Response(5, "", m.Err(b"Timeout")),
+    Request(5, "a/b", QueryTarget.ALL, QueryBody(), 10_000),
+    Request(5, "a/b", QueryTarget.BEST_MATCHING, QueryBody("x=1", ConsolidationMode.LATEST), None, 5, 3),
+    Request(5, "a/b", QueryTarget.ALL, QueryBody("", MONOTONIC, b"v", Encoding("a;b"), b"att", SOURCE, MORE)),
+    Request(5, "a/b", QueryTarget.ALL, QueryBody(payload=b"")),
+    Response(5, "a/b", b"x", responder=(b"\xc1", 7)),
+    Response(5, "a/b", ReplyBody(STAMPED, b"x")),
+    Response(5, "a/b", ReplyBody(STAMPED, b"x", MONOTONIC, MORE)),
+    Response(5, "a/b", ReplyBody(pack(Details(SampleKind.DELETE)), b"")),
+    Response(5, "", TIMEOUT),
+    Response(5, "", ErrorBody(b"no", source=SOURCE, extensions=MORE)),
     ResponseFinal(5),
 ]
 

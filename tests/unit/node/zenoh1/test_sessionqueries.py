@@ -8,15 +8,21 @@ from typing import Any, cast
 import pytest
 
 from elea.io.dispatch import DispatchQueue
+from elea.model.details import Details
+from elea.model.encoding import Encoding
 from elea.model.limits import HELD_OCTETS, MAX_REMEMBERED
-from elea.model.qos import QueryTarget
+from elea.model.node_id import NodeId
+from elea.model.qos import ConsolidationMode, QueryTarget, SampleKind
+from elea.model.timestamp import Timestamp
 from elea.node.zenoh1.controlcodec import ResourceTable, to_wire
 from elea.node.zenoh1.sessionqueries import SessionQueries
 from elea.space.face import Request, Response, ResponseFinal
+from elea.space.questions import AnswerBody, ErrorBody, QueryBody, ReplyBody
 from elea.wire import compiled
+from elea.wire.details import pack
+from elea.wire.primitives import Unknown
 from elea.wire.zenoh1 import messages as m
 from elea.wire.zenoh1.codec import read_network_message, write_network_message
-from elea.wire.zenoh1.queries import whole_body
 
 pytestmark = pytest.mark.skipif(
     compiled(),
@@ -107,21 +113,17 @@ def octets_of(message: m.NetworkMessage) -> bytes:
 
 
 def reply(number: int, payload: bytes = b"x", key: str = "a") -> Response:
-    return Response(number, key, m.Reply(m.Put(payload)), QOS, (b"\x01", 2))
+    return Response(number, key, payload, QOS, (b"\x01", 2))
 
 
-def whole(message: Any) -> Any:
-    """The same with a body as the codec knows it."""
-    if not isinstance(message, Response):
-        return message
-    return Response(message.id, message.key, whole_body(message.body), message.qos, message.responder)
-
-
+STAMPED = pack(Details(timestamp=Timestamp(1 << 60, NodeId(b"\x01"))))
+MORE = (Unknown(0x4A, b"later"),)
 MESSAGES = [
-    Request(7, "a/b", QueryTarget.ALL, m.Query(m.Consolidation.latest, "x=1"), 10_000, QOS),
-    Request(300, "a/**", QueryTarget.BEST_MATCHING, m.Query(), None, 5, 3),
-    Response(7, "a", m.Reply(m.Put(b"value")), QOS, (b"\x01\x02", 99)),
-    Response(7, "a", m.Reply(m.Put(b"value")), 5),
+    Request(7, "a/b", QueryTarget.ALL, QueryBody("x=1", ConsolidationMode.LATEST), 10_000, QOS),
+    Request(300, "a/**", QueryTarget.BEST_MATCHING, QueryBody(), None, 5, 3),
+    Response(7, "a", b"value", QOS, (b"\x01\x02", 99)),
+    Response(7, "a", ReplyBody(STAMPED, b"value"), QOS, (b"\x01\x02", 99)),
+    Response(7, "a", ReplyBody(pack(Details(encoding=Encoding("x;y"))), b"value" * 99), 5),
     Response(7, "a", b"value", 5),
     ResponseFinal(7, QOS),
     ResponseFinal(70_000, 5),
@@ -138,13 +140,30 @@ def test_what_is_sent_is_what_the_long_way_says_and_is_heard_again(
     ((_, octets), again) = session.outbox.puts
     assert octets == again[1] == octets_of(to_wire(message))
     assert exchange.take(octets, 0) == exchange.take(octets, 0) == len(octets)
-    assert [whole(each) for each in session.node.heard] == [whole(message)] * 2
+    assert session.node.heard == [message] * 2
+
+
+@pytest.mark.parametrize(
+    "body",
+    [ReplyBody(pack(Details(SampleKind.DELETE)), b""), ReplyBody(pack(Details(attachment=b"2")), b"1")],
+    ids=str,
+)
+def test_other_samples_are_sent_from_the_template_and_read_by_the_codec(
+    body: AnswerBody, exchange: SessionQueries, session: Session
+) -> None:
+    message = Response(1, "a", body, QOS)
+
+    assert exchange.send(message)
+
+    ((_, octets),) = session.outbox.puts
+    assert octets == octets_of(to_wire(message))
+    assert exchange.take(octets, 0) == 0
 
 
 def test_a_template_serves_only_queries_that_say_the_same(exchange: SessionQueries, session: Session) -> None:
-    first = Request(1, "a", QueryTarget.ALL, m.Query(), 10_000, QOS)
+    first = Request(1, "a", QueryTarget.ALL, QueryBody(), 10_000, QOS)
     others = [
-        Request(2, "a", QueryTarget.ALL, m.Query(None, "x"), 10_000, QOS),
+        Request(2, "a", QueryTarget.ALL, QueryBody("x"), 10_000, QOS),
         Request(3, "a", QueryTarget.ALL, first.body, 5_000, QOS),
         Request(4, "a", QueryTarget.ALL, first.body, 10_000, 5),
         Request(5, "a", QueryTarget.ALL_COMPLETE, first.body, 10_000, QOS),
@@ -159,9 +178,7 @@ def test_a_template_serves_only_queries_that_say_the_same(exchange: SessionQueri
 
 
 def test_a_response_template_serves_only_its_responder(exchange: SessionQueries, session: Session) -> None:
-    sent = [
-        Response(1, "a", m.Reply(m.Put(b"1")), QOS, who) for who in ((b"\x01", 1), (b"\x01", 2), None, (b"\x01", 1))
-    ]
+    sent = [Response(1, "a", b"1", QOS, who) for who in ((b"\x01", 1), (b"\x01", 2), None, (b"\x01", 1))]
 
     for message in sent:
         exchange.send(message)
@@ -171,10 +188,10 @@ def test_a_response_template_serves_only_its_responder(exchange: SessionQueries,
 
 @pytest.mark.parametrize(
     "body",
-    [m.Err(b"no"), m.Reply(m.Del()), m.Reply(m.Put(b"1", attachment=b"2")), m.Reply(m.Put(b"1"), m.Consolidation.none)],
+    [ErrorBody(b"no"), ReplyBody(None, b"1", ConsolidationMode.NONE), ReplyBody(STAMPED, b"1", extensions=MORE)],
     ids=str,
 )
-def test_other_answers_go_the_long_way(body: object, exchange: SessionQueries, session: Session) -> None:
+def test_other_answers_go_the_long_way(body: AnswerBody, exchange: SessionQueries, session: Session) -> None:
     message = Response(1, "a", body, QOS)
 
     assert not exchange.send(message)
@@ -224,8 +241,8 @@ def test_a_resource_that_changes_its_meaning_is_looked_up_again(session: Session
 def test_what_is_remembered_has_a_bound(exchange: SessionQueries, session: Session) -> None:
     for number in range(3 * MAX_REMEMBERED):
         key = f"key/{number}"
-        exchange.send(Request(1, key, QueryTarget.ALL, m.Query(), 1, QOS))
-        exchange.send(Response(1, key, m.Reply(m.Put(b"1")), QOS, (number.to_bytes(2, "little"), 1)))
+        exchange.send(Request(1, key, QueryTarget.ALL, QueryBody(), 1, QOS))
+        exchange.send(Response(1, key, b"1", QOS, (number.to_bytes(2, "little"), 1)))
         for _, octets in session.outbox.puts:
             exchange.take(octets, 0)
         session.outbox.puts.clear()
@@ -239,7 +256,7 @@ def test_answers_of_the_reading_thread_leave_in_one_write(exchange: SessionQueri
 
     for number in range(3):
         exchange.send(reply(number))
-        exchange.answer(CONDUIT, octets_of(to_wire(Response(number, "a", m.Err(b"no"), QOS))), b"")
+        exchange.answer(CONDUIT, octets_of(to_wire(Response(number, "a", ErrorBody(b"no"), QOS))), b"")
         exchange.send(ResponseFinal(number, QOS))
     before = list(session.outbox.puts)
     session.node.dispatch.make()
