@@ -39,24 +39,7 @@ CAPTURE_TOOLS = {
     "spark/capture_talk.py",
     "testing/trace.py",
 }
-STILL = {
-    "api/nodefactory.py",
-    "api/putroute.py",
-    "api/scout.py",
-    "io/sharedmemory.py",
-    "node/admin.py",
-    "node/links.py",
-    "node/node.py",
-    "node/reconnect.py",
-    "node/routecache.py",
-    "node/runtime.py",
-    "node/storage/republisher.py",
-    "node/storage/storequery.py",
-    "testing/virtualnode.py",
-}
-"""Modules that know the 1.x dialect although they should not; the list only shrinks."""
-
-MESSAGES_OF_1X = ("elea.wire.zenoh1", "elea.protocol.zenoh1")
+"""What shows or reads messages as they were on the wire."""
 
 
 def modules() -> list[Path]:
@@ -130,18 +113,4 @@ def test_only_its_own_rooms_know_the_dialect() -> None:
     above = {path: name for path, name in names.items() if not name.startswith(DIALECT_ROOMS)}
     knowing = {name for path, name in above.items() if any("zenoh1" in one.split(".") for one in imports(path))}
 
-    assert knowing - CAPTURE_TOOLS == STILL
-
-
-def test_no_message_of_the_dialect_is_seen_by_api_and_storage() -> None:
-    above = [path for path in modules() if layer_of(path) in ("api", "aio") or path.parent.name == "storage"]
-    above += [ROOT / "node" / name for name in ("admin.py", "localface.py", "node.py", "stamper.py")]
-    allowed = {"api/nodefactory.py", "api/scout.py"}  # settings of a session, and who was found by scouting
-
-    seeing = {path.relative_to(ROOT).as_posix() for path in above if any(map(of_1x, imports(path)))}
-
-    assert seeing == allowed
-
-
-def of_1x(name: str) -> bool:
-    return name.startswith(MESSAGES_OF_1X)
+    assert knowing == CAPTURE_TOOLS

@@ -10,6 +10,7 @@ from typing import Final
 from elea.io.errors import BatchTooLarge, LinkClosed
 from elea.io.link import Link
 from elea.model.limits import MAX_BATCH
+from elea.model.values import mypyc_attr
 
 __all__ = ["LARGE", "BatchReader"]
 
@@ -20,8 +21,9 @@ _EMPTY: Final = bytearray()
 _NOTHING: Final = memoryview(_EMPTY)
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class BatchReader:
-    """The batches of one link; used by one thread at a time."""
+    """The batches of one link; used by one thread at a time. Another framing is another `cut`."""
 
     def __init__(self, link: Link, *, limit: int = MAX_BATCH) -> None:
         self.link = link

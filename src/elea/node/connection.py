@@ -299,6 +299,8 @@ class Connection(Pollable):
             self._timer.cancel()
         self.loop.remove(self)
         self.link.close()
+        if self.machine.outbox is not None:
+            self.machine.outbox.close()
         self.machine.on_end()
         self.links.left(self)
         self.ready.set()

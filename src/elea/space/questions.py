@@ -27,7 +27,7 @@ class _Value:
     __slots__ = ()
 
     def _parts(self) -> tuple[object, ...]:
-        raise NotImplementedError
+        return ()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Value) and type(other) is type(self) and self._parts() == other._parts()

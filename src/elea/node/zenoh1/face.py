@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from elea.io.dispatch import Mailbox
-from elea.io.errors import LinkClosed
-from elea.io.outbox import FORWARDED
 from elea.model import keyexpr
 from elea.model.errors import InvalidKeyExpr, Truncated
 from elea.model.logger import logger
 from elea.model.node_id import NodeId
-from elea.node.outflow import BLOCK, Outflow
+from elea.node.outboxface import OutboxFace
+from elea.node.outflow import BLOCK
 from elea.node.route import Route
 from elea.node.zenoh1.controlcodec import ResourceTable, UnknownResource, from_wire, to_wire
 from elea.node.zenoh1.fanout import Fanout
 from elea.node.zenoh1.namedroutes import NamedRoutes, Scanning
 from elea.node.zenoh1.sessionqueries import SessionQueries
 from elea.protocol.zenoh1.terms import Agreement
-from elea.space.face import Control, Region, Request, Response, ResponseFinal, Subject
+from elea.space.face import Control, Request, Response, ResponseFinal, Subject
 from elea.space.face import Final as FinalMessage
 from elea.space.way import Encoder
 from elea.wire.zenoh1 import messages as m
@@ -47,65 +45,35 @@ SCANNED: Final = 1_024
 """Octets from which on messages are read to blocks, for those who take them: a block costs 20 µs, however small."""
 
 
-class Zenoh1Face:
+class Zenoh1Face(OutboxFace):
     """The space's view of a neighbour (`Face`), and the receiver's view of the space (`Sink`)."""
 
-    def __init__(
-        self, node: Node, agreement: Agreement, subject: Subject, region: Region, outbox: Outbox, encoder: Encoder
-    ) -> None:
-        self.node = node
+    def __init__(self, node: Node, agreement: Agreement, subject: Subject, outbox: Outbox, encoder: Encoder) -> None:
+        super().__init__(node, subject, outbox, encoder)
         self.agreement = agreement
-        self.outbox = outbox
         self.resources = ResourceTable()
         self.routes = NamedRoutes(self._find)
-        self.room = outbox.room
         self._numbered = outbox.link.reliable
-        self.joined = 0  # samples that went to the outbox as part of another
         self.unroutable = 0  # samples whose key makes no sense
         self.ignored = 0  # control messages whose key makes no sense
-        self._subject = subject
-        self._region = region
-        self._encoder = encoder
         self._told: set[int] = set()
-        self._outflow = Outflow(node)
-        fanout = self._outflow.collector(encoder)
+        fanout = self.outflow.collector(encoder)
         assert isinstance(fanout, Fanout)
         self._fanout = fanout  # of samples that come from a 1.x node and go to others
         self._queries = SessionQueries(self, self.resources)
         self._scanner: Scanning | None = None
-        self.on_stalled: Callable[[], None] = lambda: None
-        """What to do when the other node takes nothing more."""
         self.on_oam: Callable[[Zenoh1Face, m.Oam], None] | None = None
         """Told what it says besides data, queries and declarations."""
         self.received: Callable[[], Mapping[str, int]] = dict
         """What has been counted of what came."""
 
     @property
-    def subject(self) -> Subject:
-        return self._subject
-
-    @property
-    def region(self) -> Region:
-        return self._region
-
-    @property
-    def encoder(self) -> Encoder:
-        return self._encoder
-
-    @property
     def has_priorities(self) -> bool:
         return self.agreement.qos
 
-    def await_room(self, qos: int, timeout: float) -> bool:
-        return self.outbox.await_room((qos & 7) << 1 | 1, timeout)
-
     def counters(self) -> Mapping[str, int]:
-        outbox = self.outbox
         return {
-            "sent_batches": outbox.batches,
-            "sent_bytes": outbox.octets,
-            "sent_messages": outbox.messages + self.joined,
-            "waits": outbox.waited,
+            **super().counters(),
             **self.received(),
             "unroutable_samples": self.unroutable,
             "ignored_messages": self.ignored,
@@ -124,40 +92,10 @@ class Zenoh1Face:
             self._queries.answer((message.qos & 7) << 1 | 1, bytes(out), b"")
 
     def say(self, message: m.NetworkMessage, conduit: int = CONTROL_CONDUIT) -> None:
-        """Queue a message that must not be lost: a neighbour that has no room for it is given up (zenoh-1 §6.5)."""
+        """Queue a message that must not be lost."""
         out = bytearray()
         write_network_message(out, message)
-        if not self.outbox.push(conduit, (bytes(out), b""), len(out)):
-            self.node.later(self.on_stalled)
-
-    def wait_for_room(self, conduit: int) -> None:
-        """Wait until the other node has taken what is queued beyond the bound; one that does not is given up."""
-        if not self.outbox.hold_back(conduit):
-            with contextlib.suppress(LinkClosed):
-                self.outbox.wait_for_room(conduit)
-
-    def forward(self, parts: Sequence[bytes], size: int, conduit: int, droppable: bool, samples: int) -> None:
-        """Queue rewritten samples. Those that may be dropped are, when there is no room; the others wait for it.
-
-        The link the samples came from is not read meanwhile, which is what their publisher asked for with BLOCK; a
-        neighbour that takes nothing for `wait_before_close` is given up (zenoh-1 §6.5).
-        """
-        outbox = self.outbox
-        if droppable:
-            taken = outbox.offer(conduit, parts, size, True, samples)
-        elif self.node.loop.is_led_here():
-            taken = outbox.push(conduit, parts, size, FORWARDED)
-            if not taken:
-                self.node.later(self.on_stalled)
-            elif outbox.is_full(conduit):
-                outbox.hold_back(conduit)
-        else:
-            try:
-                taken = outbox.put(conduit, parts, size, False, samples)
-            except LinkClosed:
-                return  # this neighbour's end is not the fault of the one we read from
-        if taken:
-            self.joined += samples - (len(parts) >> 1)
+        self.push(conduit, bytes(out))
 
     def takes_number(self, key: str) -> bool:
         """Whether a number may stand for this key here."""
@@ -179,7 +117,7 @@ class Zenoh1Face:
         try:
             while at < size:
                 if RESPONSE_FINAL <= buf[at] & 0x1F <= REQUEST:
-                    self._outflow.flush(now_ns)
+                    self.outflow.flush(now_ns)
                     self.node.loop.share()
                     end = self._queries.take(buf, at)
                     if end > at:
@@ -202,14 +140,14 @@ class Zenoh1Face:
                     raise Truncated(DIALECT, size) from None
                 self._message(message, reliable, now_ns)
         finally:
-            self._outflow.flush(now_ns)
+            self.outflow.flush(now_ns)
         return at
 
     def sample(self, sample: Pushed, priority: int, reliable: bool) -> None:
         """Take a sample that came in fragments."""
         now_ns = self.node.loop.wall_ns()
         self._samples([sample], reliable, now_ns)
-        self._outflow.flush(now_ns)
+        self.outflow.flush(now_ns)
 
     def closed(self, reason: int, whole_session: bool) -> None:
         """The other node has ended the session."""
@@ -244,7 +182,7 @@ class Zenoh1Face:
         """Leave a block in the mailboxes of those who take it."""
         block.arrival_ns = now_ns
         for box in boxes:
-            self._outflow.leave(box, block, block.size, len(block), waits)
+            self.outflow.leave(box, block, block.size, len(block), waits)
 
     def _takers(self, header: int, scope: int, suffix: bytes) -> tuple[str, tuple[Mailbox, ...]] | None:
         """The key of a name and who takes blocks of it; None if others are to get its samples too, or nobody."""
@@ -272,7 +210,7 @@ class Zenoh1Face:
             if route is None:
                 self.unroutable += end - start
             else:
-                self._outflow.add(route, run if end - start == count else run[start:end], reliable, now_ns)
+                self.outflow.add(route, run if end - start == count else run[start:end], reliable, now_ns)
             start = end
 
     def _find(self, header: int, scope: int, suffix: bytes) -> Route | None:
@@ -297,7 +235,7 @@ class Zenoh1Face:
         if isinstance(message, m.Push):
             self._push(message, reliable, now_ns)
             return
-        self._outflow.flush(now_ns)
+        self.outflow.flush(now_ns)
         if isinstance(message, m.Oam):
             if self.on_oam is not None:
                 self.on_oam(self, message)
@@ -327,7 +265,7 @@ class Zenoh1Face:
             self.unroutable += 1
             return
         qos = DEFAULT_QOS if message.qos is None else message.qos
-        self._outflow.add(route, [(header, expr.scope, suffix, qos, *split_body(message.body))], reliable, now_ns)
+        self.outflow.add(route, [(header, expr.scope, suffix, qos, *split_body(message.body))], reliable, now_ns)
 
     def _senseless(self, message: m.NetworkMessage, error: Exception) -> None:
         """A message about a key that is none: the link stays up, and nobody is left waiting (zenoh-1 §9.3, §14.1)."""

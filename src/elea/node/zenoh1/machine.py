@@ -13,7 +13,6 @@ from elea.io.sharedmemory import SharedOut
 from elea.model.errors import EleaError, ProtocolError, SessionClosed, SessionRefused
 from elea.model.logger import logger
 from elea.model.node_id import NodeId
-from elea.model.qos import Role
 from elea.node.dialect import Machine, Refusal
 from elea.node.zenoh1.face import Zenoh1Face
 from elea.protocol.zenoh1.keepalive import lease_ends, next_keep_alive
@@ -21,7 +20,7 @@ from elea.protocol.zenoh1.opening import Acceptor, Initiator
 from elea.protocol.zenoh1.sender import Sender, count_messages
 from elea.protocol.zenoh1.terms import Agreement, CloseReason
 from elea.protocol.zenoh1.transport import Receiver
-from elea.space.face import Region, Subject
+from elea.space.face import Subject
 
 if TYPE_CHECKING:
     from elea.node.connection import Connection
@@ -31,8 +30,6 @@ if TYPE_CHECKING:
 __all__ = ["Zenoh1Machine"]
 
 _log = logger("elea.node")
-
-REGIONS: Final = {Role.CLIENT: Region.CLIENTS, Role.PEER: Region.PEERS, Role.ROUTER: Region.ROUTERS}
 
 REASONS: Final = {
     Refusal.SELF: CloseReason.CONNECTION_TO_SELF,
@@ -123,8 +120,7 @@ class Zenoh1Machine(Machine):
             link=link.remote,
             local=link.local,
         )
-        region = REGIONS[agreement.peer_role]
-        session = Zenoh1Face(self._dialect.links.node, agreement, subject, region, outbox, self._dialect.encoder)
+        session = Zenoh1Face(self._dialect.links.node, agreement, subject, outbox, self._dialect.encoder)
         stalled = SessionClosed(CloseReason.UNRESPONSIVE, "the other node takes no more messages")
         session.on_stalled = lambda: connection.end(stalled)
         session.on_oam = self._dialect.on_oam
@@ -247,7 +243,5 @@ class Zenoh1Machine(Machine):
     def on_end(self) -> None:
         if self.receiver is not None:
             self.receiver.memory = None
-        if self.outbox is not None:
-            self.outbox.close()
         if self.memory is not None:
             self.memory.close()
