@@ -38,6 +38,7 @@ WAY_OF_A_SAMPLE = [
     "node/connection.py",
     "node/dialect.py",
     "node/node.py",
+    "node/outboxface.py",
     "node/outflow.py",
     "node/route.py",
     "node/stamper.py",

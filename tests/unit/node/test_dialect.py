@@ -103,13 +103,14 @@ def test_a_query_goes_both_ways(robot: elea.Session, lines: Lines) -> None:
         lines.say("GET 7 math/sum?a=1")
         assert [lines.hear(), lines.hear()] == ['REPLY 7 math/sum "a=1"', "END 7"]
 
-    lines.say("ASK 1 text/**")
-    answers = robot.declare_querier("text/x").get(parameters="p=2", timeout=WAIT)
+    lines.say("ASK 1 text/**", "GET 8 nobody/here")
+    assert lines.hear() == "END 8"
+    answers = robot.get("text/x?p=2", timeout=WAIT)
     word, number, selector = lines.hear().split(" ")
     assert (word, selector) == ("GET", "text/x?p=2")
     lines.say(f'REPLY {number} text/x "yes"', f'ERR {number} "but"', f"END {number}")
     found = [reply.ok.payload.to_string() if reply.ok else reply.err.payload.to_string() for reply in answers]
-    assert found == ["yes", "but"]
+    assert sorted(found) == ["but", "yes"]
 
 
 def test_what_is_stored_is_there_for_both(robot: elea.Session, lines: Lines) -> None:
@@ -171,7 +172,7 @@ def test_who_does_not_greet_is_not_waited_for(router: elea.Session) -> None:
     silent.say('PUT home/a "x"')
     assert silent.hear() == ""
     silent.close()
-    assert router._runtime.links.unopened == 1
+    eventually(lambda: router._runtime.links.unopened == 1, "the count")
 
 
 def test_locators_of_a_dialect_are_told_to_nobody_else(router: elea.Session) -> None:
