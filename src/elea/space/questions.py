@@ -75,7 +75,7 @@ class QueryBody(_Value):
 
 
 class ReplyBody(_Value):
-    """A sample as an answer: its details as `elea.wire.details` packs them, and its payload."""
+    """A sample as an answer: packed details (`elea.wire.details`) and payload; a deletion has none, b""."""
 
     __slots__ = ("consolidation", "extensions", "meta", "payload")
 

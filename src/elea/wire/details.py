@@ -33,7 +33,8 @@ __all__ = [
 ]
 
 RawSample = tuple[int, int, bytes, int, "bytes | None", bytes]
-"""Header, scope and suffix (how its session names the key; 0, 0 and b"" within a process), QoS, details, payload."""
+"""Header, scope and suffix (how its session names the key; 0, 0 and b"" within a process), QoS, details, payload.
+A deletion has no payload: it is b"", for nothing says its size."""
 
 Parts = tuple[bool, "tuple[int, bytes] | None", int, "bytes | None", "bytes | None", "Source | None"]
 """Whether it is a deletion, timestamp (NTP64, id), encoding (id, schema), attachment, source."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from elea.model.errors import InvalidSelector
 from elea.model.timerange import TimeExpr, TimeRange
 from elea.model.timestamp import Timestamp
-from elea.node.storage.records import meta_of
+from elea.node.storage.records import details_and_payload
 from elea.node.storage.storequery import StoreQuery
 from elea.space.questions import ReplyBody
 from elea.store import Range, Stored
@@ -41,13 +41,13 @@ def answer(asking: StoreQuery, storage: Storage, now_ns: int) -> None:
     if is_quick(asking, storage):
         found = storage.log.latest(asking.key)
         if found is not None:
-            asking.reply(asking.key, ReplyBody(meta_of(found.record), found.record.payload), 0)
+            asking.reply(asking.key, ReplyBody(*details_and_payload(found.record)), 0)
         return
     chosen = _chosen(asking, storage, now_ns)
     storage.wait_settled()
     for stored in chosen:
         record = stored.record
-        body = ReplyBody(meta_of(record), record.payload)
+        body = ReplyBody(*details_and_payload(record))
         asking.reply(record.key, body, len(record.payload) + len(record.key))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from elea.store.record import DEL, PUT, Record
 from elea.wire.details import STAMPED_PUT, RawSample, pack_parts, read_stamp, unpack_parts
 
-__all__ = ["meta_of", "records_of_run", "sample_of"]
+__all__ = ["details_and_payload", "records_of_run", "sample_of"]
 
 
 def records_of_run(key: str, run: Sequence[RawSample], arrival_ns: int) -> list[Record]:
@@ -44,16 +44,18 @@ def _record(key: str, meta: bytes, payload: bytes, qos: int, arrival_ns: int) ->
     )
 
 
-def meta_of(record: Record) -> bytes | None:
-    """The details of a record, packed."""
+def details_and_payload(record: Record) -> tuple[bytes | None, bytes]:
+    """A record as a sample has it: packed details, payload. A deletion has none, whatever was stored with it."""
     source = None
     if record.source_id is not None and record.source_eid is not None and record.source_sn is not None:
         # A number of 1.x has 32 bits, one of the store 64.
         source = (record.source_id, record.source_eid, record.source_sn & 0xFFFF_FFFF)
     stamp = (record.ntp64, record.stamp_id)
-    return pack_parts(record.kind == DEL, stamp, record.encoding, record.schema, record.attachment, source)
+    is_deletion = record.kind == DEL
+    meta = pack_parts(is_deletion, stamp, record.encoding, record.schema, record.attachment, source)
+    return meta, b"" if is_deletion else record.payload
 
 
 def sample_of(record: Record) -> RawSample:
     """A record as a sample on its way."""
-    return 0, 0, b"", record.qos, meta_of(record), record.payload
+    return 0, 0, b"", record.qos, *details_and_payload(record)
