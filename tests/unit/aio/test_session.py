@@ -227,7 +227,7 @@ def test_a_put_that_would_wait_is_made_in_another_thread(monkeypatch: pytest.Mon
             await publisher.put("x")
             await a.put("full", "x")
             assert makers == [threading.get_ident()] * 2
-            monkeypatch.setattr(publisher, "is_full", lambda outlet, conduit: True)
+            monkeypatch.setattr("elea.aio.publisher.is_full", lambda outlet, conduit: True)
             monkeypatch.setattr("elea.aio.session.is_full", lambda outlet, conduit: True)
             await publisher.put("x")
             await a.put("full", "x")
