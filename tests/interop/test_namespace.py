@@ -158,8 +158,8 @@ def test_it_answers_itself(pair: Pair) -> None:
 
 
 # eclipse-zenoh alone (ZZZ) fails 5 of 40 times. For some milliseconds after a session's liveliness subscriber has heard
-# of a token, a liveliness get of that session may end without an answer (44 of 119 times). And a router of it may tell a
-# session of its own token after that is gone, or that it is gone twice.
+# of a token, a liveliness get of that session may end without an answer (44 of 119 times). And a router of it may tell
+# a session of its own token after that is gone, or that it is gone twice.
 UNSTEADY = pytest.mark.unsteady("a liveliness get may be empty, a token may come or go twice")
 
 
