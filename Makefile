@@ -6,24 +6,27 @@ COMPILED := .build/compiled
 COMPILED_TESTS := $(addprefix tests/unit/,model wire notation io protocol space node api testing) tests/property tests/vectors
 FUZZ_RUNS ?= 500000
 
-.PHONY: demo test test-python test-spark test-long test-compiled test-fallback lint bench fuzz generate compiled clean
+.PHONY: demo test test-python test-unsteady test-spark test-long test-compiled test-fallback lint bench fuzz generate compiled clean
 
 demo: $(VENV)/.demo
 	$(BIN)/elea demo $(DEMO)
 
 # Spark waits for Java while the compiler works.
-test: lint test-python
+test: lint test-python test-unsteady
 	$(MAKE) -j 2 test-spark compiled
 	$(MAKE) test-compiled test-fallback
 
-# Real peers and processes on a busy machine: what fails is tried once more, and the summary names it (-rR).
 test-python: $(VENV)/.test
-	$(BIN)/python -m pytest -n 3 -q -rR --reruns 1 --ignore tests/spark
+	$(BIN)/python -m pytest -n 3 -q -m 'not unsteady' --ignore tests/spark
 	$(BIN)/python -m tests.vectors
+
+# Where eclipse-zenoh itself fails now and then, alone too: tried again, and the summary names what was (-rR).
+test-unsteady: $(VENV)/.test
+	$(BIN)/python -m pytest -q -rR --reruns 5 -m unsteady tests/interop
 
 # One process, because a Spark session takes both cores and ten seconds to start.
 test-spark: $(VENV)/.test
-	$(BIN)/python -m pytest -q -rR --reruns 1 -m 'not long' tests/spark
+	$(BIN)/python -m pytest -q -m 'not long' tests/spark
 
 # The demo and the benchmarks as tests: some minutes more.
 test-long: $(VENV)/.test
@@ -32,7 +35,7 @@ test-long: $(VENV)/.test
 # What is compiled, and what stands on it, once more as machine code where a C compiler is at hand.
 test-compiled: $(VENV)/.test compiled
 	PYTHONPATH=$(COMPILED) $(BIN)/python -m tests.compiled $(COMPILED)
-	HYPOTHESIS_PROFILE=again PYTHONPATH=$(COMPILED) $(BIN)/python -m pytest -n 2 -q -rR --reruns 1 $(COMPILED_TESTS)
+	HYPOTHESIS_PROFILE=again PYTHONPATH=$(COMPILED) $(BIN)/python -m pytest -n 2 -q $(COMPILED_TESTS)
 
 # Without a working compiler the same sources are installed as plain Python.
 test-fallback: $(VENV)/.test

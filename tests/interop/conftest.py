@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -47,13 +46,6 @@ def shared() -> Iterator[Shared]:
     networks = Shared()
     yield networks
     networks.close()
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Two libraries, real sockets, a busy machine: a cell may fail once. The report says if it was run again."""
-    for item in items:
-        if item.path.is_relative_to(Path(__file__).parent):
-            item.add_marker(pytest.mark.flaky(reruns=2))
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 __all__ = ["DEADLINE", "Inbox", "eventually", "free_port"]
 
-DEADLINE = 4.0
+DEADLINE = 20.0
 """Seconds after which an expected thing has not happened."""
 
 

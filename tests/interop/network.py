@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tests.interop.columns import Column
-from tests.interop.inbox import Inbox, eventually, free_port
+from tests.interop.inbox import DEADLINE, Inbox, eventually, free_port
 
 __all__ = ["Network", "Side", "configuration"]
 
@@ -21,13 +21,19 @@ SHORT = 200
 QUIET = {"scouting/multicast/enabled": False, "scouting/delay": 50}
 """Nobody is to be found unasked, and a router that knows so need not wait its usual half second for it."""
 
+DROP = "transport/link/tx/queue/congestion_control/drop"
+PATIENT = {f"{DROP}/wait_before_drop": 1_000_000, f"{DROP}/max_wait_before_drop_fragments": 1_000_000}
+"""Microseconds. eclipse-zenoh drops a sample when its sending thread does not run for a millisecond, as on a machine
+that is busy with other tests.
+"""
+
 Entries = Mapping[str, Any]
 
 
 def configuration(lib: Any, entries: Entries) -> Any:
     """A `Config` of `lib`; multicast is off unless asked for."""
     config = lib.Config()
-    for path, value in {**QUIET, **entries}.items():
+    for path, value in {**QUIET, **PATIENT, **entries}.items():
         config.insert_json5(path, json.dumps(value))
     return config
 
@@ -78,7 +84,7 @@ class Side:
 
     def get(self, selector: Any, **options: Any) -> list[Any]:
         """All replies."""
-        return list(self.session.get(selector, **{"timeout": 3.0, **options}))
+        return list(self.session.get(selector, **{"timeout": DEADLINE, **options}))
 
 
 class Network:
@@ -153,7 +159,7 @@ class Network:
 
     def _reach(self, asking: Side, asked: Side) -> None:
         def answered() -> bool:
-            return any(reply.ok is not None for reply in asking.get(f"settle/{asked.name}", timeout=2.0))
+            return any(reply.ok is not None for reply in asking.get(f"settle/{asked.name}", timeout=DEADLINE))
 
         eventually(answered, f"{asking.name} asks {asked.name}")
 

@@ -28,7 +28,14 @@ class Pair(NamedTuple):
     plain: Any
 
 
-@pytest.fixture(params=["ZZZ", "EEE", "EEZ", "EZE", "ZEZ", "ZEE"], ids=lambda letters: f"router-inside-plain-{letters}")
+COLUMNS = ["ZZZ", "EEE", "EEZ", "EZE", "ZEZ", "ZEE"]
+
+
+def name_of(letters: str) -> str:
+    return f"router-inside-plain-{letters}"
+
+
+@pytest.fixture(params=COLUMNS, ids=name_of)
 def pair(request: pytest.FixtureRequest) -> Iterator[Pair]:
     router, inside, plain = (importlib.import_module(LIBRARIES[letter]) for letter in request.param)
     locator = f"tcp/127.0.0.1:{free_port()}"
@@ -150,6 +157,18 @@ def test_it_answers_itself(pair: Pair) -> None:
     queryable.undeclare()
 
 
+# eclipse-zenoh alone (ZZZ) fails 5 of 40 times. For some milliseconds after a session's liveliness subscriber has heard
+# of a token, a liveliness get of that session may end without an answer (44 of 119 times). And a router of it may tell
+# a session of its own token after that is gone, or that it is gone twice.
+UNSTEADY = pytest.mark.unsteady("a liveliness get may be empty, a token may come or go twice")
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [letters if letters in ("EEE", "ZEE") else pytest.param(letters, marks=UNSTEADY) for letters in COLUMNS],
+    indirect=True,
+    ids=name_of,
+)
 def test_tokens_are_in_the_namespace(pair: Pair) -> None:
     heard = {name: Inbox() for name in ("inside", "plain")}
     watching = [

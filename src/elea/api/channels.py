@@ -13,7 +13,6 @@ which the next item will come, and so need not be woken.
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections import deque
@@ -21,6 +20,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from elea.api.errors import ChannelClosed
+from elea.io.interrupts import Shield
 from elea.model.errors import OperationTimeout
 from elea.model.limits import DEFAULT_CAPACITY, PATIENCE
 from elea.model.values import mypyc_attr
@@ -126,10 +126,15 @@ class Handler(Generic[T]):
             ChannelClosed: there is none and none will come.
             OperationTimeout: `timeout` seconds have passed.
         """
-        with self._lock:
-            if not self._items and not self._wait_for_item(timeout):
-                raise ChannelClosed
-            item, wake = self._take()
+        until = None if timeout is None else time.monotonic() + timeout
+        while True:
+            with self._lock:
+                if self._items:
+                    item, wake = self._take()
+                    break
+                if self._closed:
+                    raise ChannelClosed
+            self._wait_for_item(timeout, until)
         if wake is not None:
             wake()
         return item
@@ -154,12 +159,14 @@ class Handler(Generic[T]):
         return self
 
     def __next__(self) -> T:
-        with self._lock:
-            over = not self._items and not self._wait_for_item(None)
-            if not over:
-                item, wake = self._take()
-        if over:
-            raise StopIteration
+        while True:
+            with self._lock:
+                if self._items:
+                    item, wake = self._take()
+                    break
+                if self._closed:
+                    raise StopIteration
+            self._wait_for_item(None, None)
         if wake is not None:
             wake()
         return item
@@ -179,56 +186,65 @@ class Handler(Generic[T]):
         self._short = False
         return item, self.on_room
 
-    def _wait_for_item(self, timeout: float | None) -> bool:
-        """Wait until there is an item; False if none will come. The lock is held.
+    def _wait_for_item(self, timeout: float | None, until: float | None) -> None:
+        """Wait until there may be an item, or the channel is closed. The lock is not held: an interrupt may come at
+        any time, and the exception it raises must find nothing to release.
 
         A bare lock does it at a third of the cost of a Condition.
         """
-        until = None if timeout is None else time.monotonic() + timeout
-        while not self._items:
-            if self._closed:
-                return False
-            left = -1.0 if until is None else until - time.monotonic()
-            if until is not None and left <= 0:
-                raise OperationTimeout(f"nothing came within {timeout} s")
-            loop = None if self.source is None else self.source.loop
-            if loop is not None and self._read(loop, until):
-                continue
-            bell = threading.Lock()
+        left = -1.0 if until is None else until - time.monotonic()
+        if until is not None and left <= 0:
+            raise OperationTimeout(f"nothing came within {timeout} s")
+        loop = None if self.source is None else self.source.loop
+        bell = threading.Lock()
+        try:
+            if loop is not None and self._lead(loop, until):
+                return
             bell.acquire()
-            self._takers.append(bell)
-            self._lock.release()
-            try:
-                bell.acquire(timeout=min(left, threading.TIMEOUT_MAX))
-            finally:
-                self._lock.acquire()
-                self._stop_waiting(bell)
-                if loop is not None:
-                    loop.forget(self)
-        return True
+            with self._lock:
+                if self._items or self._closed:
+                    return
+                self._takers.append(bell)
+            bell.acquire(timeout=min(left, threading.TIMEOUT_MAX))
+            self._stop_waiting(bell)
+        except BaseException:
+            self._stop_waiting(bell)  # once more: it may have come in there
+            self._call_another()
+            raise
+        finally:
+            if loop is not None:
+                loop.forget(self)
 
     def _stop_waiting(self, bell: _Bell) -> None:
-        if bell in self._takers:
-            self._takers.remove(bell)  # nobody rang: time is over, or Ctrl-C
-        elif self._items and self._takers and sys.exc_info()[0] is not None:
-            self._takers.pop(0).release()  # it rang for us, but another must take the item
+        with self._lock:
+            if bell in self._takers:
+                self._takers.remove(bell)  # nobody rang: time is over, or Ctrl-C
 
-    def _read(self, loop: Loop, until: float | None) -> bool:
+    def _call_another(self) -> None:
+        """Whoever waited takes no item, though it may have been called for one."""
+        with self._lock:
+            if self._items and self._takers:
+                self._takers.pop(0).release()
+
+    def _lead(self, loop: Loop, until: float | None) -> bool:
         """Read what comes, until there is an item or another reason to look; False if that cannot be done now."""
+        shield = Shield()
         try:
-            if not loop.take(self):
+            if not loop.take(self, shield):
                 return False
-            self._takers.append(loop)
-            self._reads = True
-            self._lock.release()
             try:
-                loop.read(self._is_done, until)
+                with self._lock:
+                    self._takers.append(loop)
+                    self._reads = True
+                loop.read(self._is_done, until, shield)
             finally:
-                self._lock.acquire()
-                self._reads = False
-                self._stop_waiting(loop)
+                with self._lock:
+                    self._reads = False
+                    if loop in self._takers:
+                        self._takers.remove(loop)
         finally:
             loop.give_back()
+            shield.down()
         return True
 
     def _is_done(self) -> bool:

@@ -10,7 +10,9 @@ import argparse
 import contextlib
 import json
 import signal
+import socket
 import threading
+import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -54,6 +56,9 @@ USAGE: Final = 2
 UNREACHABLE: Final = 3
 REFUSED: Final = 4
 AT_RISK: Final = 5
+
+AGAIN: Final = 0.05
+"""Seconds after which a signal that nobody has handled is sent again."""
 
 NEIGHBOURS: Final = "elea broker   in another terminal, then again with  -e tcp/127.0.0.1:7447"
 
@@ -337,8 +342,39 @@ def stoppable() -> Iterator[Stop]:
     caught = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
     before = [signal.signal(one, stop.handle) for one in caught]
     try:
-        with contextlib.suppress(KeyboardInterrupt):
+        with contextlib.suppress(KeyboardInterrupt), _repeated(stop) if caught else contextlib.nullcontext():
             yield stop
     finally:
         for one, handler in zip(caught, before, strict=True):
             signal.signal(one, handler)
+
+
+@contextlib.contextmanager
+def _repeated(stop: Stop) -> Iterator[None]:
+    """A block in which a signal is sent again until it is handled.
+
+    CPython handles a signal between two steps of the main thread, or when it ends a system call. One that comes after
+    the last step and before the call ends nothing: on a busy machine, where giving up the interpreter takes
+    milliseconds, one of ten. But it is written to a descriptor at once.
+    """
+    main, lock, over = threading.get_ident(), threading.Lock(), False
+    read, written = socket.socketpair()
+    written.setblocking(False)
+    before = signal.set_wakeup_fd(written.fileno(), warn_on_full_buffer=False)
+
+    def listen() -> None:
+        with read:
+            while number := read.recv(1):
+                time.sleep(AGAIN)
+                with lock:
+                    if number[0] in (signal.SIGINT, signal.SIGTERM) and not stop.requested and not over:
+                        signal.pthread_kill(main, number[0])  # which is written there, too
+
+    threading.Thread(target=listen, name="elea-signals", daemon=True).start()
+    try:
+        yield
+    finally:
+        with lock:
+            over = True
+        signal.set_wakeup_fd(before)
+        written.close()

@@ -177,7 +177,6 @@ class Loop:
         self._asleep = False
         self._at_once = False  # a worker is to lead without delay
         self._channel: object = None  # whose thread leads
-        self._is_main = False  # and it is the main thread
         self._wanted: object = None  # whose thread would lead
         self._steps_back = False
         self._shared_until = 0.0
@@ -330,14 +329,15 @@ class Loop:
 
     # -- a turn -------------------------------------------------------------------------------------------------------
 
-    def _wait(self, most: float) -> Found:
-        """What is ready, waiting up to `most` seconds, or for ever if they are negative."""
+    def _wait(self, most: float, shield: Shield | None = None) -> Found:
+        """What is ready, waiting up to `most` seconds, or for ever if they are negative; Ctrl-C ends a sleep."""
         poller = self._poller
         if poller is None:
             return []
         now = monotonic()
         talks = self.writes != self._written
         self._written = self.writes
+        self._rung = False  # else one who was interrupted before it rang would have the last word
         self._polling = True
         try:
             if self._soon or self.dirty or self._closed:
@@ -352,7 +352,7 @@ class Loop:
             if seconds == 0.0:
                 return poller.wait(0.0)
             if not talks:
-                return poller.wait(seconds)
+                return _sleep(poller, seconds, shield)
             spin = self.spin
             if spin.is_due() and _spinning.acquire(False):
                 try:
@@ -361,7 +361,7 @@ class Loop:
                     _spinning.release()
                 if found:
                     return found
-            found = poller.wait(seconds)
+            found = _sleep(poller, seconds, shield)
             spin.slept(monotonic() - now)
             return found
         finally:
@@ -711,8 +711,11 @@ class Loop:
 
     # -- threads of the user's that wait ------------------------------------------------------------------------------
 
-    def take(self, channel: object) -> bool:
-        """Take the lead to read what comes for a channel, if that is possible now; `give_back` must follow."""
+    def take(self, channel: object, shield: Shield) -> bool:
+        """Take the lead to read what comes for a channel, if that is possible now; `give_back` must follow.
+
+        In the main thread the shield is up from then on.
+        """
         me = threading.get_ident()
         if self.leader == me:
             self.step_aside()  # a handler that waits for something else
@@ -722,14 +725,19 @@ class Loop:
         is_main = me == threading.main_thread().ident
         if is_main and may_be_interrupted():
             return False
-        if self._poller is None or self._at_once or not self._take(me):
+        if self._poller is None or self._at_once or self.leader:
+            self._wanted = channel
+            return False
+        if is_main:
+            shield.up()
+        if not self._take(me):
             self._wanted = channel
             return False
         if self._closed or self._at_once:
             self._release(me)
             self._call_worker()
             return False
-        self._channel, self._is_main = channel, is_main
+        self._channel = channel
         return True
 
     def forget(self, channel: object) -> None:
@@ -737,22 +745,16 @@ class Loop:
         if self._wanted is channel:
             self._wanted = None
 
-    def read(self, done: Callable[[], bool], until: float | None) -> None:
-        """Lead until something has come for the channel, something for others, a `release`, or its time."""
-        shield = Shield() if self._is_main else None
+    def read(self, done: Callable[[], bool], until: float | None, shield: Shield) -> None:
+        """Lead until something has come for the channel, something for others, a `release`, its time, or Ctrl-C."""
         while not done() and not self._closed:
             most = -1.0
             if until is not None:
                 most = until - monotonic()
                 if most <= 0.0:
                     return
-            found = self._wait(most)
-            if shield is None:
-                self._handle(found)
-            else:
-                with shield:
-                    self._handle(found)
-            if self._at_once or self._channel is None:
+            self._handle(self._wait(most, shield))
+            if self._at_once or self._channel is None or shield.came:
                 return
 
     def give_back(self) -> None:
@@ -773,3 +775,13 @@ class Loop:
         poller = self._poller  # looked at once: another thread may take it away
         if self._channel is not None and self.leader != threading.get_ident() and poller is not None:
             poller.ring()
+
+
+def _sleep(poller: Poller, seconds: float, shield: Shield | None) -> Found:
+    if shield is None or not shield.is_up:
+        return poller.wait(seconds)
+    try:
+        shield.down()
+        return poller.wait(seconds)
+    finally:
+        shield.up()

@@ -18,7 +18,8 @@ from typing import Final, TypeAlias
 
 from elea.io.backpressure import Gate
 from elea.io.errors import REASON_GENERIC, LinkClosed, LinkStalled
-from elea.io.link import Link, Octets, after
+from elea.io.interrupts import Shield, is_main_thread
+from elea.io.link import Link, Octets, TcpLink, UnixLink, after
 from elea.io.loop import Flushable, Loop
 from elea.io.losses import Losses
 from elea.io.timers import monotonic
@@ -67,6 +68,11 @@ _SLICE_BATCHES: Final = 4
 FORWARDED: Final = 64
 """How many times the bound forwarded samples may reach that must not be dropped: the links they come from are not read
 meanwhile, but each may bring a batch more.
+"""
+
+_INTERPRETED: Final = __file__.endswith(".py")
+"""Ctrl-C interrupts what is interpreted, between any two steps. Machine code it does not, so that only links that are
+none need a `Shield`, which takes 1 µs.
 """
 
 _log = logger("elea.io")
@@ -156,6 +162,7 @@ class Outbox(Flushable):
         self._asleep = True  # the leader does not look after it
         self._seen = 0  # batches, when it looked last
         self._credit = _CREDIT
+        self._interruptible = _INTERPRETED or type(link) not in (TcpLink, UnixLink)
         self._behind = False  # the other end, when asked last
         self._taken = 0  # parts, then
 
@@ -447,7 +454,16 @@ class Outbox(Flushable):
 
     def _write_now(self) -> None:
         """Write as far as the kernel takes it. Whoever writes already looks again when done, so one try is enough."""
-        if self._blocked or not self._right.acquire(False):
+        if self._blocked or self._right.locked():
+            return
+        if self._interruptible and is_main_thread():
+            with Shield():
+                self._write_here()
+        else:
+            self._write_here()
+
+    def _write_here(self) -> None:
+        if not self._right.acquire(False):
             return
         try:
             self._drain(_ROUNDS)
@@ -463,8 +479,13 @@ class Outbox(Flushable):
 
     def _rouse(self) -> None:
         """Have the leader look after it."""
-        self._asleep = False
-        self._loop.flush_soon(self)
+        if self._interruptible and is_main_thread():
+            with Shield():
+                self._asleep = False
+                self._loop.flush_soon(self)
+        else:
+            self._asleep = False
+            self._loop.flush_soon(self)
 
     def on_flush(self) -> bool:
         """What the leader does: write what waits. Whether it is to look again in a moment."""

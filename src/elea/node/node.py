@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from elea.io.interrupts import Shield
+from elea.io.interrupts import Shield, is_main_thread
 from elea.io.loop import Loop
 from elea.model.logger import logger
 from elea.model.node_id import NodeId
@@ -71,8 +71,8 @@ class Node:
 
     def ask(self, face: Face, request: Request) -> None:
         """The same for a query, which changes no route: a third of the cost."""
-        if threading.get_ident() == threading.main_thread().ident:
-            with Shield():  # Ctrl-C while it is being written would end the link
+        if is_main_thread():
+            with Shield():  # Ctrl-C would leave the query half asked
                 self._ask(face, request)
         else:
             self._ask(face, request)

@@ -53,14 +53,9 @@ class VirtualChannel(Handler[T]):
         super().__init__(capacity, ring=ring, of=of)
         self._clockwork = clockwork
 
-    def _wait_for_item(self, timeout: float | None) -> bool:
-        """Let time run until there is an item; the lock is held, and must not be while others push."""
-        self._lock.release()
-        try:
-            self._clockwork.run_until(lambda: self._items or self._closed, PATIENCE if timeout is None else timeout)
-        finally:
-            self._lock.acquire()
-        return bool(self._items)
+    def _wait_for_item(self, timeout: float | None, until: float | None) -> None:
+        """Let time run until there is an item."""
+        self._clockwork.run_until(lambda: self._items or self._closed, PATIENCE if timeout is None else timeout)
 
 
 class Node(Session):

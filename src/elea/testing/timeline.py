@@ -9,6 +9,7 @@ from itertools import count
 from typing import Final
 
 from elea.io.dispatch import DispatchQueue
+from elea.io.interrupts import Shield
 from elea.io.loop import Flushable, Loop
 from elea.io.timers import Timer
 
@@ -137,5 +138,5 @@ class VirtualLoop(Loop):
         self.dispatch.make()
         return True
 
-    def take(self, channel: object) -> bool:
+    def take(self, channel: object, shield: Shield) -> bool:
         return False

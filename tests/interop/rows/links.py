@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.interop.columns import Column
-from tests.interop.inbox import Inbox, eventually
+from tests.interop.inbox import DEADLINE, Inbox, eventually
 from tests.interop.network import Network, configuration
 from tests.interop.rows.registry import row
 from tests.unit.io.ends import Authority
@@ -328,12 +328,12 @@ def responder_gone(column: Column) -> Any:
         net.b.session.declare_queryable("rgone/x", held)
         net.settle()
         began = time.monotonic()
-        replies = net.a.session.get("rgone/x", timeout=8.0)
+        replies = net.a.session.get("rgone/x", timeout=DEADLINE)
         query = held.one()
         net.b.close()
         heard = [net.reply(reply) for reply in replies]
         del query
-        return len(heard), time.monotonic() - began < 3.0
+        return len(heard), time.monotonic() - began < DEADLINE / 2
 
 
 @row("tokens of a closed session", own=True)

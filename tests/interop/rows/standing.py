@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from tests.interop.inbox import Inbox, eventually
+from tests.interop.inbox import DEADLINE, Inbox, eventually
 from tests.interop.network import Network, Side
 from tests.interop.rows.registry import row
 
@@ -29,7 +29,7 @@ def told(sample: Any) -> tuple[str, str, int]:
 
 def alive(side: Side, key: str) -> list[str]:
     """The tokens a get finds; the reference answers own ones twice, so each counts once."""
-    return sorted({str(reply.ok.key_expr) for reply in side.session.liveliness().get(key, timeout=3.0)})
+    return sorted({str(reply.ok.key_expr) for reply in side.session.liveliness().get(key, timeout=DEADLINE)})
 
 
 @row("liveliness token and subscriber")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 import signal
+import threading
+import time
 
 import pytest
 
@@ -33,6 +35,20 @@ def test_interrupt_is_taken_at_once_while_free() -> None:
 
     assert reached == []
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_interrupt_that_ended_no_wait_is_sent_again() -> None:
+    stuck, since = threading.Lock(), time.monotonic()
+    with connection.stoppable() as stop:
+        # To another thread: the main thread goes on waiting, as it does if it has not quite begun to.
+        other = threading.Timer(0.05, lambda: signal.pthread_kill(threading.get_ident(), signal.SIGINT))
+        other.start()
+        with stop.waiting(), stuck:
+            stuck.acquire(timeout=20)
+
+    assert stop.requested
+    assert time.monotonic() - since < 10
+    assert signal.set_wakeup_fd(-1) == -1
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 from pathlib import Path
-from time import perf_counter
+from time import thread_time
 
 import pytest
 
@@ -241,13 +241,13 @@ def test_pair_written_to_be_slow_is_answered_at_once(name: str) -> None:
     a, b = SLOW_ON_PURPOSE[name]
     check(a)
     check(b)
-    since = perf_counter()
+    since = thread_time()
 
     assert intersects(a, b) is intersects(b, a)
     assert not includes(a, b)
     assert not includes(b, a)
 
-    assert perf_counter() - since < GENEROUS
+    assert thread_time() - since < GENEROUS
 
 
 # -- texts too complex ---------------------------------------------------------------------------------------

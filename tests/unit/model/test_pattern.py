@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from time import perf_counter
+from time import thread_time
 
 import pytest
 
@@ -146,11 +146,11 @@ def test_kinds_written_to_be_slow_are_compared_at_once() -> None:
     many = 2000
     stars = Pattern("/".join(["**/a"] * many) + "/b"), early("/".join(["**/a"] * many))
     runs = Pattern("/".join(["a$*/*/**"] * many)), early("*?" * many + "/" + "**?/" * many + "x")
-    since = perf_counter()
+    since = thread_time()
 
     assert not stars[0].intersects(stars[1])
     assert not stars[0].includes(stars[1])
     assert runs[0].intersects(runs[1])
     assert not runs[0].includes(runs[1])
 
-    assert perf_counter() - since < 2.0
+    assert thread_time() - since < 2.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from time import perf_counter
+from time import thread_time
 from typing import Any
 
 import pytest
@@ -141,11 +141,11 @@ def test_pattern_above_its_size_limit_is_refused(wildcard: str) -> None:
 def test_longest_key_is_found_in_a_pattern_written_to_be_slow() -> None:
     key = "a" * 60_000
     for pattern in ("*a" * 510 + "b", "a?" * 500, "**a" * 340 + "b"):
-        since = perf_counter()
+        since = thread_time()
 
         assert not path_includes(pattern, key)
         assert path_includes("*" + pattern[:100] + "**", key)
-        assert perf_counter() - since < 2.0  # 0.1 s on an idle machine
+        assert thread_time() - since < 2.0  # 0.1 s on an idle machine
 
 
 @pytest.mark.parametrize(
@@ -264,9 +264,9 @@ def test_check_of_the_predicate_language_can_be_put_in() -> None:
 
 
 def test_paths_written_to_be_slow_are_compared_at_once() -> None:
-    since = perf_counter()
+    since = thread_time()
 
     assert not paths_intersect("*a?" * 2000 + "b", "**?a" * 2000 + "c")
     assert path_includes("**/" + "a*/" * 2000 + "b", "**/" + "a?*/" * 2000 + "b")
 
-    assert perf_counter() - since < 2.0
+    assert thread_time() - since < 2.0
