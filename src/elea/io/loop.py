@@ -53,7 +53,11 @@ GATE: Final = 0.001
 """Seconds between two looks at a closed gate."""
 
 SERVED: Final = 0.003
-"""Seconds for which one link is served in a turn, if what it brings costs so much; then it is the others' turn."""
+"""Seconds for which one link is served in a turn, if what it brings costs so much; then it is the others' turn.
+
+Longer, if writing took longer at the end of the last turn: what goes to ten thousand links is to be joined, not written
+one by one.
+"""
 
 ASIDE: Final = 8
 """Threads that deal with such a link aside, each with one; further ones hold up the loop for a batch."""
@@ -150,6 +154,7 @@ class Loop:
         self.aside = 0
         """Links with which threads deal that do not lead."""
         self._served_since = 0.0
+        self._written_in = 0.0  # seconds, at the end of the last turn
         self._costs_since = -1.0
         self.timers_run = 0
         self.failures = 0
@@ -451,7 +456,9 @@ class Loop:
                     each.is_dirty = True
                     self.dirty.append(each)
         if self.dirty:
+            begun = monotonic()
             self.flush()
+            self._written_in = monotonic() - begun
         if self._gates:
             self._look_at_gates()
 
@@ -651,7 +658,7 @@ class Loop:
 
     def is_served_long(self) -> bool:
         """Whether it is the turn of others."""
-        return monotonic() - self._served_since > SERVED
+        return monotonic() - self._served_since > max(SERVED, self._written_in)
 
     def share(self) -> None:
         """For work that may take long, before each piece of it: who has served one link for long goes on aside.

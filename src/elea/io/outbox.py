@@ -568,7 +568,10 @@ class Outbox(Flushable):
 
     def _take_more(self, lane: _Lane, most: int) -> Sequence[Batch]:
         """Several batches: each write lets other threads have the interpreter, and getting it back may take 5 ms."""
-        batches = list(self._take(lane, most))
+        taken = self._take(lane, most)
+        if self._taken >= most:
+            return taken
+        batches = list(taken)
         octets = _octets(batches)
         while octets < PILED and not lane.framed and not self._behind:
             most -= self._taken

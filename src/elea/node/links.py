@@ -170,7 +170,6 @@ class Connection(Pollable):
                 reader.keep()
                 return False
             if loop.is_served_long():
-                self.is_costly = True
                 self.on_takeover()
                 return False
         reader.keep()
