@@ -121,9 +121,7 @@ class Routes:
         found = self._candidates(source, Kinds.SUBSCRIBERS, key, seen)
         return tuple([neighbour.face for neighbour in found])
 
-    def _candidates(
-        self, source: Neighbour, kind: Kinds, key: str, seen: dict[Neighbour, bool]
-    ) -> list[Neighbour]:
+    def _candidates(self, source: Neighbour, kind: Kinds, key: str, seen: dict[Neighbour, bool]) -> list[Neighbour]:
         """Who has something or may have, the oldest first. What clients do that have nothing costs nothing."""
         found = [neighbour for neighbour in seen if source.passes_to(neighbour)]
         for neighbour in self._north:
