@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, Self
 
 from bench.scale.light import KEEP_ALIVE, KEEP_ALIVE_EVERY, LightSession
+from bench.scale.limits import source_address
 from bench.scale.tls import HOST, Cipher
 from elea.model.errors import EleaError
 
@@ -103,6 +104,8 @@ class Client(asyncio.BufferedProtocol):
         return plain
 
     def _write(self, data: bytes) -> None:
+        if self._transport.is_closing():
+            return  # `Crowd.check` will tell
         self.talked = True
         if self._cipher is not None:
             self._cipher.write(data)
@@ -172,9 +175,13 @@ class Crowd:
     async def _open(self, number: int, timeout: float) -> Client | str:
         """A client, or why there is none."""
         loop = asyncio.get_running_loop()
+        source = source_address(number)
+        local = (source, 0) if source else None
         try:
             async with asyncio.timeout(timeout):
-                _, client = await loop.create_connection(lambda: Client(self, number), HOST, self._port)
+                _, client = await loop.create_connection(
+                    lambda: Client(self, number), HOST, self._port, local_addr=local
+                )
                 await client.ready
         except TimeoutError:
             return f"a session did not open in {timeout:.0f} s"
