@@ -370,6 +370,10 @@ class Connection(Pollable):
         if self._pauses:
             receiver.last_heard = now  # it may say what it likes, nobody reads it
         if now >= lease_ends(receiver.last_heard, agreement.peer_lease):
+            self._serve()  # perhaps it is this node that is late: what came in time has been said
+        if self.ended.is_set():
+            return
+        if now >= lease_ends(receiver.last_heard, agreement.peer_lease):
             self.end(SessionClosed(CloseReason.EXPIRED, "the other node was silent for its whole lease"))
             return
         due = next_keep_alive(session.outbox.last_sent, agreement.own_lease, per_lease=self.links.settings.keep_alives)
