@@ -8,6 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from bench.commandline import add_common, alternately, positive, progress
 from bench.node.about import About
 from bench.node.cases import CASES, OTHERS, Figure, Options
 from bench.node.processes import EndFailed, environment, missing
@@ -29,8 +30,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=0.8, help="of each measurement (0.8)")
     parser.add_argument("--rate-seconds", type=float, default=5.0, help="of each measurement of the case `rate` (5)")
     parser.add_argument("--subscribers", type=positive, default=10_000, help="of the case `many` (10000)")
-    parser.add_argument("--path", type=Path, help="directory with an installation of elea, e.g. a compiled one")
-    parser.add_argument("--json", action="store_true", help="print one JSON object with the figures of all rounds")
+    add_common(parser)
     return parser.parse_args()
 
 
@@ -44,13 +44,6 @@ def names(text: str) -> list[str]:
 
 def sizes(text: str) -> tuple[int, ...]:
     return tuple(positive(size) for size in text.split(","))
-
-
-def positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is less than 1")
-    return number
 
 
 def main() -> int:
@@ -82,7 +75,7 @@ def measure(options: Options, cases: list[str], rounds: int, table: Table) -> No
     for number in range(rounds):
         for name in cases:
             libraries = [lib for lib in CASES[name].libraries if lib not in table.absent]
-            for lib in libraries if number % 2 == 0 else libraries[::-1]:  # nobody always comes second
+            for lib in alternately(libraries, number):
                 progress(f"round {number + 1} of {rounds}: {name}, {lib}")
                 run(options, name, lib, number, table)
     progress("")
@@ -103,12 +96,6 @@ def run(options: Options, name: str, lib: str, number: int | None, table: Table)
             )
     for figure in figures if number is not None else ():
         table.add(lib, figure)
-
-
-def progress(text: str) -> None:
-    if sys.stderr.isatty():
-        sys.stderr.write(f"\r{text:60}\r")
-        sys.stderr.flush()
 
 
 if __name__ == "__main__":

@@ -6,10 +6,11 @@ import argparse
 import json
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from bench.commandline import add_common, alternately, positive, progress
 from bench.node.about import About
 from bench.node.processes import End, EndFailed, environment, missing
 from bench.scale.limits import obstacle, raise_open_files
@@ -18,6 +19,7 @@ from bench.scale.table import LIBRARIES, Figures, target_lines, targets
 from bench.scale.tls import make_certificate
 
 CLIENTS: Final = "100,1000,5000,10000,15000"
+TLS_CLIENTS: Final = "1000"
 PATIENCE: Final = 700.0  # seconds between two figures; opening very many clients may take ten minutes
 
 
@@ -36,52 +38,59 @@ def arguments() -> argparse.Namespace:
         description="How does a router cope with very many clients, beside eclipse-zenoh? See docs/benchmarks.md.",
     )
     parser.add_argument("--clients", type=counts, default=CLIENTS, help=f"how many, with commas ({CLIENTS})")
-    parser.add_argument("--peer-most", type=int, default=3_000, help="the most that eclipse-zenoh gets (3000)")
+    parser.add_argument("--peer-most", type=int, default=5_000, help="the most that eclipse-zenoh gets (5000)")
     parser.add_argument("--rounds", type=positive, default=3, help="how often everything is measured (3)")
     parser.add_argument("--seconds", type=float, default=3.0, help="of each measurement (3)")
     parser.add_argument("--rest", type=float, default=10.0, help="seconds of the measurement at rest (10)")
-    parser.add_argument("--tls", action="store_true", help="over tls instead of tcp; needs the openssl command")
-    parser.add_argument("--path", type=Path, help="directory with an installation of elea, e.g. a compiled one")
-    parser.add_argument("--json", action="store_true", help="print one JSON object with the figures of all rounds")
+    parser.add_argument(
+        "--tls",
+        type=counts,
+        default=TLS_CLIENTS,
+        help=f"how many over tls, which needs the openssl command ({TLS_CLIENTS}; 0: none)",
+    )
+    add_common(parser)
     return parser.parse_args()
 
 
 def counts(text: str) -> list[int]:
+    if text == "0":
+        return []
     found = sorted({int(count) for count in text.split(",")})
     if found[0] < 2:
         raise argparse.ArgumentTypeError("at least 2 clients: one puts, the others receive")
     return found
 
 
-def positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is less than 1")
-    return number
-
-
 def main() -> int:
     wanted = arguments()
-    figures = Figures()
+    figures, secure = Figures(), Figures()
     with tempfile.TemporaryDirectory(prefix="elea-bench-") as directory:
         variables = environment(wanted.path, Path(directory, "cache"))
         about = About(variables, wanted.path, program="bench.scale")
-        certificate = make_certificate(Path(directory)) if wanted.tls else None
-        options = Options(wanted.seconds, wanted.rest, wanted.peer_most, variables, certificate)
         libraries = [lib for lib in LIBRARIES if not missing(lib)]
         if "zenoh" not in libraries:
             figures.missing("eclipse-zenoh is not installed")
+        options = Options(wanted.seconds, wanted.rest, wanted.peer_most, variables, None)
         try:
             measure(options, possible(wanted.clients, figures), wanted.rounds, libraries, figures)
+            if wanted.tls:
+                options = replace(options, certificate=make_certificate(Path(directory)))
+                measure(options, possible(wanted.tls, secure), wanted.rounds, libraries, secure)
         except KeyboardInterrupt:
             figures.missing("interrupted")
+        except FileNotFoundError:
+            secure.missing("over tls: the openssl command is not there")
     about.finish()
     judged = targets(figures)
     if wanted.json:
-        print(json.dumps(about.facts | figures.as_json() | {"targets": [target.as_json() for target in judged]}))
+        found = figures.as_json() | {"targets": [target.as_json() for target in judged]}
+        print(json.dumps(about.facts | found | {"tls": secure.as_json()}))
     else:
-        print("\n".join([*about.lines(), "", *figures.lines(), "", *target_lines(judged), "", *figures.notes]))
-    return 1 if figures.incomplete else 0
+        print("\n".join([*about.lines(), "", *figures.lines(), "", *target_lines(judged)]))
+        if secure.cells:
+            print("\n".join(["", "over tls:", "", *secure.lines()]))
+        print("\n".join(["", *figures.notes, *secure.notes]))
+    return 1 if figures.incomplete or secure.incomplete else 0
 
 
 def possible(clients: list[int], figures: Figures) -> list[int]:
@@ -100,7 +109,7 @@ def measure(options: Options, clients: list[int], rounds: int, libraries: list[s
     held = {"elea": max(clients, default=0), "zenoh": options.peer_most}
     for number in range(rounds):
         for count in clients:
-            for lib in libraries if number % 2 == 0 else libraries[::-1]:  # nobody always comes second
+            for lib in alternately(libraries, number):
                 if count > held[lib]:
                     continue
                 where = f"round {number + 1} of {rounds}: {count} clients, {lib}"
@@ -138,12 +147,6 @@ def run(options: Options, lib: str, clients: int, figures: Figures) -> None:
                 raise EndFailed(said["failed"])
         finally:
             end.close()
-
-
-def progress(text: str) -> None:
-    if sys.stderr.isatty():
-        sys.stderr.write(f"\r{text:60}\r")
-        sys.stderr.flush()
 
 
 if __name__ == "__main__":

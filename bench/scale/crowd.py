@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, Self
 
 from bench.scale.light import KEEP_ALIVE, KEEP_ALIVE_EVERY, LightSession
+from bench.scale.limits import source_address
 from bench.scale.tls import HOST, Cipher
 from elea.model.errors import EleaError
 
@@ -103,6 +104,8 @@ class Client(asyncio.BufferedProtocol):
         return plain
 
     def _write(self, data: bytes) -> None:
+        if self._transport.is_closing():
+            return  # `Crowd.check` will tell
         self.talked = True
         if self._cipher is not None:
             self._cipher.write(data)
@@ -172,9 +175,13 @@ class Crowd:
     async def _open(self, number: int, timeout: float) -> Client | str:
         """A client, or why there is none."""
         loop = asyncio.get_running_loop()
+        source = source_address(number)
+        local = (source, 0) if source else None
         try:
             async with asyncio.timeout(timeout):
-                _, client = await loop.create_connection(lambda: Client(self, number), HOST, self._port)
+                _, client = await loop.create_connection(
+                    lambda: Client(self, number), HOST, self._port, local_addr=local
+                )
                 await client.ready
         except TimeoutError:
             return f"a session did not open in {timeout:.0f} s"
@@ -217,13 +224,18 @@ class Crowd:
 
 
 async def in_turn(clients: Sequence[Client], period: float, act: Callable[[Client], None]) -> None:
-    """For ever: `act` with each of the clients, also those that come later, once in `period` seconds."""
+    """For ever: `act` with each of the clients, also those that come later, once in `period` seconds.
+
+    What could not be done in time is done at once: a busy loop must not cost anybody its lease.
+    """
     loop = asyncio.get_running_loop()
     slots = max(1, round(period / SLOT))
     turn, due = 0, loop.time()
     while True:
-        for client in clients[turn * STRIDE % slots :: slots]:
-            act(client)
-        turn += 1
-        due += SLOT
+        late = int((loop.time() - due) / SLOT)
+        for behind in range(min(late + 1, slots)):
+            for client in clients[(turn + behind) * STRIDE % slots :: slots]:
+                act(client)
+        turn += late + 1
+        due += SLOT * (late + 1)
         await asyncio.sleep(max(0.0, due - loop.time()))

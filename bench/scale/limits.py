@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import resource
+from functools import cache
 from pathlib import Path
 from typing import Final
 
-__all__ = ["obstacle", "open_files", "raise_open_files"]
+__all__ = ["obstacle", "open_files", "raise_open_files", "source_address"]
 
 SPARE: Final = 256  # files and ports besides those of the clients: libraries, pipes, the probe, other programs
 PORTS: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
@@ -27,10 +28,20 @@ def raise_open_files(clients: int) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(clients + SPARE, open_files()), hard))
 
 
+@cache
 def local_ports() -> int:
     """How many connections there can be from here to one port."""
     first, last = PORTS.read_text(encoding="ascii").split()
     return int(last) - int(first) + 1
+
+
+def source_address(number: int) -> str | None:
+    """Where the connection of a client comes from; None while the usual address has ports left.
+
+    Every address of the loopback network has ports of its own.
+    """
+    host = number // max(1, local_ports() - SPARE)
+    return f"127.0.0.{1 + host}" if host else None
 
 
 def obstacle(clients: int) -> str | None:
@@ -40,10 +51,5 @@ def obstacle(clients: int) -> str | None:
         return (
             f"{clients} clients: {need} open files are needed in one process, and the hard limit is {open_files()} "
             "(ulimit -Hn; fs.nr_open)"
-        )
-    if need > local_ports():
-        return (
-            f"{clients} clients: {need} local ports are needed, and this system gives {local_ports()} "
-            "(net.ipv4.ip_local_port_range)"
         )
     return None

@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass
 from typing import Any, Final
 
-from bench.scale.light import LightSession, key, put, subscriber
+from bench.scale.light import KEEP_ALIVE, LightSession, key, put, subscriber
 from bench.scale.tls import HOST, client_context
 
 __all__ = ["Latency", "Probe"]
@@ -54,6 +54,9 @@ class Line:
     def put(self) -> None:
         self._socket.sendall(self._session.frame(self._put))
 
+    def keep_alive(self) -> None:
+        self._socket.sendall(KEEP_ALIVE)
+
     def came(self, timeout: float) -> bool:
         """Whether a sample comes in time."""
         before = self._session.samples
@@ -89,6 +92,7 @@ class Probe:
                 if time.monotonic() > end:
                     raise SystemExit(f"no sample came through the router in {PATIENCE:.0f} s")
                 line.put()
+                other.keep_alive()  # a busy router takes its time
             while other.came(0.2):
                 pass
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import elea
-from bench.node.__main__ import positive, progress
+from bench.commandline import positive, progress
 from bench.node.about import output, processor, version
 from bench.node.processes import ROOT
 from bench.spark.cases import CASES, Plan, Way

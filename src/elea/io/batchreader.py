@@ -33,6 +33,7 @@ class BatchReader:
         """Called before the octets of views that were handed out change."""
         self._limit = limit
         self._streamed = link.streamed
+        self._handed_out = False  # views
         self._rest = b""
         self._buffer = _EMPTY
         self._view = _NOTHING
@@ -100,12 +101,17 @@ class BatchReader:
             return None
         self._start = stop
         batch = self._view[first:stop]
-        return batch if size >= LARGE else batch.tobytes()
+        if size < LARGE:
+            return batch.tobytes()
+        self._handed_out = True
+        return batch
 
     def keep(self) -> None:
         """Put aside what has not been taken: the buffer is somebody else's from now on."""
-        if self.settle is not None:
-            self.settle()
+        if self._handed_out:
+            self._handed_out = False
+            if self.settle is not None:
+                self.settle()
         if self._start < self._end:
             self._rest = self._view[self._start : self._end].tobytes()
         self._buffer, self._view = _EMPTY, _NOTHING

@@ -155,6 +155,10 @@ class Outbox(Flushable):
         self._order: tuple[_Lane, ...] = ()
         self._control: list[bytes] = []
         self._rest: Sequence[Batch] = ()
+        # Looked up once, not five times for every write: what a link is, and whether it holds octets after the last.
+        self._streamed = link.streamed
+        self._try_send = link.try_send
+        self._held = False
         self._right = threading.Lock()  # to write; taken without waiting, always
         self._books = threading.Lock()
         self._waiters: list[threading.Lock] = []
@@ -525,7 +529,7 @@ class Outbox(Flushable):
         self._loop.flush_one(self)
 
     def _work(self) -> bool:
-        if self._rest or self._control or self.link.held:
+        if self._rest or self._control or self._held:
             return True
         for lane in self._order:  # noqa: SIM110 - a generator costs more than all of this, after every message
             if lane.queue or lane.framed:
@@ -538,7 +542,7 @@ class Outbox(Flushable):
     def _drain(self, rounds: int) -> bool:
         """Frame and write, the most urgent conduit first, until the kernel takes no more; whether there is more."""
         try:
-            if (self._rest or self.link.held) and not self._write(self._rest):
+            if (self._rest or self._held) and not self._write(self._rest):
                 return False
             while rounds and self._is_open():
                 rounds -= 1
@@ -550,7 +554,7 @@ class Outbox(Flushable):
                     lane, most = self._most_urgent()
                     if lane is None:
                         return False
-                    batches = self._take_more(lane, most) if self.link.streamed else self._take(lane, most)
+                    batches = self._take_more(lane, most) if self._streamed else self._take(lane, most)
                     if self._behind and not batches:
                         return False
                 self.batches += len(batches)
@@ -589,7 +593,10 @@ class Outbox(Flushable):
 
     def _take_more(self, lane: _Lane, most: int) -> Sequence[Batch]:
         """Several batches: each write lets other threads have the interpreter, and getting it back may take 5 ms."""
-        batches = list(self._take(lane, most))
+        taken = self._take(lane, most)
+        if self._taken >= most:
+            return taken
+        batches = list(taken)
         octets = _octets(batches)
         while octets < PILED and not lane.framed and not self._behind:
             most -= self._taken
@@ -618,12 +625,11 @@ class Outbox(Flushable):
 
     def _write(self, batches: Sequence[Batch]) -> bool:
         """Whether everything is with the kernel; the rest is kept in `_rest` otherwise."""
-        link = self.link
-        if not batches and not link.held:
+        if not batches and not self._held:
             return True
-        if link.streamed:
+        if self._streamed:
             pieces = batches[0] if len(batches) == 1 else [piece for batch in batches for piece in batch]
-            sent = link.try_send(pieces[0] if len(pieces) == 1 else pieces)
+            sent = self._try_send(pieces[0] if len(pieces) == 1 else pieces)
             self.octets += sent
             size = len(pieces[0]) if len(pieces) == 1 else _octets((pieces,))
             self._rest = (after(pieces, sent),) if sent < size else ()
@@ -631,14 +637,15 @@ class Outbox(Flushable):
             done = 0
             for batch in batches:
                 data = batch[0] if len(batch) == 1 else b"".join(batch)
-                if not link.try_send(data):
+                if not self._try_send(data):
                     break
                 self.octets += len(data)
                 done += 1
             self._rest = batches[done:]
+        self._held = self.link.held
         self.last_sent = self._now()
         self._loop.writes += 1
-        if not self._rest and not link.held:
+        if not self._rest and not self._held:
             return True
         self._blocked = True
         self._on_blocked(True)

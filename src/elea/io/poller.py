@@ -10,7 +10,9 @@ import socket
 import threading
 from typing import Final, Protocol, TypeAlias
 
-__all__ = ["IN", "OUT", "Found", "Poller"]
+from elea.model.values import mypyc_attr
+
+__all__ = ["IN", "OUT", "Found", "Pollable", "Poller"]
 
 IN: Final = 1
 OUT: Final = 4
@@ -20,6 +22,29 @@ MOST: Final = 512
 """Descriptors reported by one wait; the others are by the next."""
 
 Found: TypeAlias = list[tuple[int, int]]
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Pollable:
+    """Something with a descriptor, for the leader to serve."""
+
+    def __init__(self) -> None:
+        self.descriptor = -1
+        self.mask = 0
+        self.is_costly = False
+        """Whether what it brings is dealt with aside, since that takes long (`Loop.share`)."""
+
+    def on_ready(self, mask: int) -> None:
+        """Some of the events are there; nothing may wait here."""
+
+    def on_takeover(self) -> None:
+        """A handler holds up the thread that serves it: put aside what that has not taken, and go on with it soon."""
+
+    def pause(self) -> None:
+        """Read no more for a while."""
+
+    def resume(self) -> None:
+        """The end of a pause."""
 
 
 class _System(Protocol):

@@ -102,6 +102,10 @@ class Connection(Pollable):
         """A link of another node, which wants a session: why it does not get one, if so."""
         return self.links.admit(self, node_id)
 
+    def read_late(self) -> None:
+        """Take what has come and was not read yet: perhaps it is this node that is late."""
+        self._serve()
+
     @property
     def is_paused(self) -> bool:
         """Whether nothing is read now, whatever the other node says."""
@@ -165,7 +169,6 @@ class Connection(Pollable):
                 reader.keep()
                 return False
             if loop.is_served_long():
-                self.is_costly = True
                 self.on_takeover()
                 return False
         reader.keep()

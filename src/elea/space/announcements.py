@@ -20,19 +20,18 @@ __all__ = ["Announcements"]
 class Announcements:
     """Keeps every neighbour's picture of the declarations as it should be."""
 
-    def __init__(self, declarations: Declarations, interests: Interests, neighbours: Collection[Neighbour]) -> None:
+    def __init__(self, declarations: Declarations, interests: Interests, north: Collection[Neighbour]) -> None:
         self._declarations = declarations
         self._interests = interests
-        self._neighbours = neighbours
+        self._north = north
         self._told: dict[Neighbour, dict[int, Record | Asked]] = {}
 
     # -- declarations change ---------------------------------------------------------------------------------
 
     def spread(self, record: Record, source: Neighbour, *, grown: bool) -> None:
         """A record has changed by a declaration (`grown`) or an undeclaration of `source`: tell whom it concerns."""
-        for neighbour in self._neighbours:
-            if neighbour.north:
-                self._refresh(neighbour, record, True)
+        for neighbour in self._north:
+            self._refresh(neighbour, record, True)
         matching = self._interests.matching(record.entity, record.key)
         asking = {a.neighbour: None for a in matching if a.live and not a.aggregates(record.entity)}
         for neighbour in list(record.told):

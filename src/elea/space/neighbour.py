@@ -47,6 +47,7 @@ class Neighbour:
         "interests",
         "key_octets",
         "north",
+        "order",
         "region",
         "request_ids",
         "send",
@@ -55,9 +56,11 @@ class Neighbour:
         "wildcards",
     )
 
-    def __init__(self, face: Face, role: Role) -> None:
+    def __init__(self, face: Face, role: Role, order: int = 0) -> None:
         region = face.region
         self.face = face
+        self.order = order
+        """Which it is of all that have come: what goes to several goes to the oldest first."""
         self.send = face.send
         self.region = region
         self.bloc = regions.bloc(role, region)

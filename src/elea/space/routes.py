@@ -36,13 +36,13 @@ class Routes:
         self,
         declarations: Declarations,
         upstream: Upstream,
-        neighbours: Collection[Neighbour],
+        north: Collection[Neighbour],
         *,
         is_valid: Callable[[str], bool],
     ) -> None:
         self._declarations = declarations
         self._upstream = upstream
-        self._neighbours = neighbours
+        self._north = north
         self._is_valid = is_valid
         self.generation = 0
         """Changes whenever data may go elsewhere than before."""
@@ -118,24 +118,29 @@ class Routes:
         return found
 
     def _targets(self, source: Neighbour, key: str, seen: dict[Neighbour, bool]) -> tuple[Face, ...]:
-        found: list[Face] = []
-        for neighbour in self._neighbours:
-            if source.passes_to(neighbour):
-                if neighbour in seen or self._in_doubt(neighbour, Kinds.SUBSCRIBERS, key):
-                    found.append(neighbour.face)
-        return tuple(found)
+        found = self._candidates(source, Kinds.SUBSCRIBERS, key, seen)
+        return tuple([neighbour.face for neighbour in found])
+
+    def _candidates(self, source: Neighbour, kind: Kinds, key: str, seen: dict[Neighbour, bool]) -> list[Neighbour]:
+        """Who has something or may have, the oldest first. What clients do that have nothing costs nothing."""
+        found = [neighbour for neighbour in seen if source.passes_to(neighbour)]
+        for neighbour in self._north:
+            if neighbour not in seen and source.passes_to(neighbour) and self._in_doubt(neighbour, kind, key):
+                found.append(neighbour)
+        if len(found) > 1:
+            found.sort(key=_order)
+        return found
 
     def _destinations(
         self, source: Neighbour, key: str, target: QueryTarget, seen: dict[Neighbour, bool]
     ) -> tuple[Neighbour, ...]:
         complete: dict[Neighbour, bool | None] = {}
         """Each candidate's completeness; None is unknown."""
-        for neighbour in self._neighbours:
-            if source.passes_to(neighbour):
-                if not seen.get(neighbour) and self._in_doubt(neighbour, Kinds.QUERYABLES, key):
-                    complete[neighbour] = None
-                elif neighbour in seen:
-                    complete[neighbour] = seen[neighbour]
+        for neighbour in self._candidates(source, Kinds.QUERYABLES, key, seen):
+            if seen.get(neighbour):
+                complete[neighbour] = True
+            else:
+                complete[neighbour] = None if self._in_doubt(neighbour, Kinds.QUERYABLES, key) else False
         if target is QueryTarget.ALL:
             return tuple(complete)
         if target is QueryTarget.ALL_COMPLETE:
@@ -150,7 +155,7 @@ class Routes:
         """
         chosen: dict[Neighbour, None] = {}
         for bloc in Region:
-            candidates = [n for n in self._neighbours if n.bloc is bloc and n in complete]
+            candidates = [n for n in complete if n.bloc is bloc]
             nearest = next((n for n in candidates if complete[n]), None)
             chosen.update(dict.fromkeys(candidates if nearest is None else [nearest]))
         return tuple(chosen)
@@ -160,3 +165,7 @@ class Routes:
         if neighbour.gateway:
             return not self._upstream.denies(neighbour, kind, key)
         return neighbour.equal and not neighbour.greeted
+
+
+def _order(neighbour: Neighbour) -> int:
+    return neighbour.order

@@ -53,11 +53,13 @@ class Space:
         self.node_id = node_id
         self.ignored = Ignored()
         self._neighbours: dict[Face, Neighbour] = {}
+        self._north: list[Neighbour] = []  # few, where clients are many: nothing may look at all neighbours each time
+        self._joined = 0
         self._declarations = Declarations()
         self._interests = Interests()
         self._upstream = Upstream()
-        self._telling = Announcements(self._declarations, self._interests, self._neighbours.values())
-        self._routes = Routes(self._declarations, self._upstream, self._neighbours.values(), is_valid=self._is_valid)
+        self._telling = Announcements(self._declarations, self._interests, self._north)
+        self._routes = Routes(self._declarations, self._upstream, self._north, is_valid=self._is_valid)
         self._queries = Queries()
 
     # -- neighbours ------------------------------------------------------------------------------------------
@@ -66,7 +68,10 @@ class Space:
         """A neighbour is there: tell it, and ask of it, what our role demands at the start."""
         if face in self._neighbours:
             raise ValueError(f"face {face!r} is there already: remove it first")
-        neighbour = self._neighbours[face] = Neighbour(face, self.role)
+        self._joined += 1
+        neighbour = self._neighbours[face] = Neighbour(face, self.role, self._joined)
+        if neighbour.north:
+            self._north.append(neighbour)
         if neighbour.gateway:
             for asked in self._interests.standing():
                 self._upstream.renew(asked, neighbour)
@@ -81,6 +86,8 @@ class Space:
         neighbour = self._neighbours.pop(face, None)
         if neighbour is None:
             return
+        if neighbour.north:
+            self._north.remove(neighbour)
         # First nothing more is said to it, then the others hear what its going means.
         self._telling.drop(neighbour)
         for asked in self._interests.drop(neighbour):
@@ -209,7 +216,7 @@ class Space:
             return
         if asked.current:
             self._telling.answer(asked)
-        self._upstream.ask(asked, [n for n in self._neighbours.values() if n.gateway], now)
+        self._upstream.ask(asked, [n for n in self._north if n.gateway], now)
         if not asked.waiting:
             self._complete(asked)
 

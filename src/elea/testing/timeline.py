@@ -91,7 +91,7 @@ class VirtualLoop(Loop):
         self.now = lambda: timeline.now
         self.wall_ns = timeline.wall_ns
         self.dispatch = DispatchQueue(timeline.soon)
-        self._new_buffer()
+        self.leave_buffer()
 
     def lead(self, work: Callable[[], None]) -> None:
         """Do what the leader does, and bring what came of it."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import resource
-from pathlib import Path
+import time
 
 import pytest
 from bench.scale import limits
+from bench.scale.crowd import in_turn
 from bench.scale.rows import FANS, ORDER, Fan, Row
 from bench.scale.table import Figures, Target, target_lines, targets
 
@@ -112,15 +114,36 @@ def test_line_of_a_target_says_what_was_wanted_and_what_came() -> None:
 # -- limits ------------------------------------------------------------------------------------------------------------
 
 
-def test_machine_says_which_limit_forbids_so_many_clients(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    ports = tmp_path / "ports"
-    ports.write_text("30000\t30999\n")
-    monkeypatch.setattr(limits, "PORTS", ports)
+def test_machine_says_which_limit_forbids_so_many_clients(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "open_files", lambda: 2000)
 
-    assert limits.obstacle(1000 - limits.SPARE) is None
-    assert "1001 local ports are needed, and this system gives 1000" in (limits.obstacle(1001 - limits.SPARE) or "")
+    assert limits.obstacle(2000 - limits.SPARE) is None
     assert "2001 open files are needed in one process" in (limits.obstacle(2001 - limits.SPARE) or "")
+
+
+def test_clients_come_from_further_addresses_when_ports_run_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "local_ports", lambda: limits.SPARE + 100)
+
+    found = [limits.source_address(number) for number in (0, 99, 100, 199, 200)]
+
+    assert found == [None, None, "127.0.0.2", "127.0.0.2", "127.0.0.3"]
+
+
+def test_what_was_due_while_the_loop_was_busy_is_done_at_once() -> None:
+    """Else clients lose their leases where one round of the loop takes longer than a slot."""
+    kept: list[int] = []
+
+    async def busy() -> None:
+        task = asyncio.create_task(in_turn(range(100), 0.05, kept.append))  # type: ignore[arg-type]
+        await asyncio.sleep(0)
+        time.sleep(0.06)
+        await asyncio.sleep(0.001)
+        await asyncio.sleep(0.001)
+        task.cancel()
+
+    asyncio.run(busy())
+
+    assert set(kept) == set(range(100))
 
 
 def test_limit_of_open_files_is_raised_only_as_far_as_needed() -> None:

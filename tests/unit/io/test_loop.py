@@ -19,7 +19,8 @@ from elea.api.channels import Handler
 from elea.api.errors import ChannelClosed
 from elea.io.dispatch import Mailbox
 from elea.io.interrupts import Shield
-from elea.io.loop import HELD_UP, IN, OUT, Flushable, Loop, Pollable
+from elea.io.leadership import HELD_UP
+from elea.io.loop import IN, OUT, Flushable, Loop, Pollable
 from elea.io.poller import Poller
 from elea.model.errors import OperationTimeout
 from elea.wire import compiled

@@ -889,3 +889,19 @@ def test_a_thread_that_computes_is_not_starved() -> None:
             alone += 1
         assert turns > 4 * alone / 20  # a twentieth of what it does alone: how much, is the interpreter's to say
         assert asked > 10
+
+
+def test_node_that_was_late_itself_takes_nobody_for_dead() -> None:
+    """What a neighbour has said in time counts, also if it is read after its lease."""
+    short = {"transport__link__tx__lease": 400}
+    with elea.open(config("router", listen__endpoints=["tcp/127.0.0.1:0"], transport__link__tx__lease=LONG)) as router:
+        locator = router._runtime.links.locators()[0]
+        with elea.open(config("client", connect__endpoints=[locator], **short)):
+            [connection] = connections_of(router)
+            done = threading.Event()
+
+            loop_of(router).soon(partial(time.sleep, 0.8))
+            loop_of(router).soon(done.set)
+
+            assert done.wait(10)
+            assert not connection.ended.wait(0.2)

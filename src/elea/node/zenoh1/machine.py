@@ -213,6 +213,8 @@ class Zenoh1Machine(Machine):
         if self._connection.is_paused:
             receiver.last_heard = now  # it may say what it likes, nobody reads it
         if now >= lease_ends(receiver.last_heard, agreement.peer_lease):
+            self._connection.read_late()
+        if now >= lease_ends(receiver.last_heard, agreement.peer_lease):
             raise SessionClosed(CloseReason.EXPIRED, "the other node was silent for its whole lease")
         keep_alives = self._dialect.links.settings.keep_alives
         if now >= next_keep_alive(session.outbox.last_sent, agreement.own_lease, per_lease=keep_alives):

@@ -109,6 +109,7 @@ class Receiver:
         "missing",
         "octets",
         "on_memory",
+        "oversized",
     )
 
     def __init__(
@@ -124,6 +125,8 @@ class Receiver:
         self.duplicates = 0
         self.missing = 0
         self.ignored = 0
+        self.oversized = 0
+        """Messages given up because they, or all messages in the making together, were too large."""
         self._qos = agreement.qos
         self._lowlatency = agreement.lowlatency
         self._compression = agreement.compression
@@ -147,11 +150,6 @@ class Receiver:
     def fragments_lost(self) -> int:
         """Fragments whose message never became whole."""
         return sum(each.lost for each in self._reassemblies.values())
-
-    @property
-    def oversized(self) -> int:
-        """Messages given up because they, or all messages in the making together, were too large."""
-        return self._budget.exceeded
 
     def settle(self) -> None:
         """Copy what is still part of a view that was received."""
@@ -320,6 +318,7 @@ class Receiver:
         memory = self.memory
         laid = _fetched(memory, place) if place and memory is not None else b""  # else somebody else's extension
         chunks = reassembly.add(sn, batch[at:], more=header & MORE != 0, first=first, drop=drop, laid=laid)
+        self.oversized = self._budget.exceeded
         if chunks is None:
             return
         sample = read_large_push(chunks)

@@ -11,9 +11,10 @@ from elea.io.loop import Loop
 from elea.io.outbox import Batch, Outbox
 from elea.model.qos import Role
 from elea.node.node import Node
+from elea.node.zenoh1.encoder import Zenoh1Encoder
 from elea.node.zenoh1.face import Zenoh1Face
 from elea.protocol.zenoh1.terms import Agreement
-from elea.space.face import Region
+from elea.space.face import Subject
 from elea.wire.zenoh1 import messages as m
 from elea.wire.zenoh1.codec import write_network_message
 from elea.wire.zenoh1.samples import Pushed
@@ -80,7 +81,7 @@ def frame(key: int, queue: list[bytes], queued: int, most: int) -> tuple[Sequenc
 def session_with(node: Node) -> Zenoh1Face:
     agreement = Agreement(b"\2", Role.CLIENT, 65_535, (1 << 28) - 1, True, False, False, 1, 0, 0, 10.0, 10.0)
     outbox = Outbox(Nowhere(), frame, node.loop, room=60_000, on_blocked=lambda _: None)
-    face = Zenoh1Face(node, agreement, Region.CLIENTS, outbox)
+    face = Zenoh1Face(node, agreement, Subject(b"\2", Role.CLIENT), outbox, Zenoh1Encoder(node.stamper))
     with node.lock:
         node.space.add_face(face)
     return face
