@@ -19,8 +19,9 @@ from elea.model.globs import Glob, compile_characters, compile_chunks, glob_cove
 from elea.model.globsearch import find_witness
 from elea.model.keyexplain import explain
 from elea.model.keyexpr import KeyExpr, canonize, includes, intersects, witness
-from elea.model.pattern import Pattern, PatternKind
+from elea.model.pattern import Pattern, PatternKind, cover
 from elea.model.resource import Resource, path_includes, paths_intersect
+from elea.space.keytree import KeyTree
 
 CHUNKS = ["".join(chars) for size in (1, 2) for chars in product("ab@", repeat=size)]
 KEYS = ["/".join(chunks) for size in (1, 2, 3) for chunks in product(CHUNKS, repeat=size)]
@@ -229,3 +230,33 @@ def test_patterns_of_any_kind_include_exactly(a: Pattern, b: Pattern) -> None:
 @given(patterns, small_keys)
 def test_pattern_has_the_keys_counted(pattern: Pattern, key: str) -> None:
     assert pattern.matches(key) is has(pattern, key)
+
+
+@given(paths)
+def test_what_a_1x_node_is_told_has_every_key_that_its_wildcards_can_have(path: str) -> None:
+    told = Pattern(cover(f"zenoh://{path}"))
+
+    assert is_valid(told.text)
+    verbatim = {key for key in KEYS if "@" in key}
+    assert {key for key in keys_of(early(path)) - verbatim if is_valid(key)} <= keys_of(told)
+
+
+@given(st.lists(patterns, max_size=8), patterns)
+def test_a_tree_of_both_grammars_answers_as_its_patterns(stored: list[Pattern], asked: Pattern) -> None:
+    def written(pattern: Pattern) -> str:
+        return pattern.text if pattern.kind is PatternKind.CHUNKS else f"zenoh://{pattern.text}"
+
+    tree: KeyTree[str] = KeyTree()
+    for pattern in stored:
+        tree.add(written(pattern), written(pattern))
+    distinct = {written(pattern): pattern for pattern in stored}
+
+    assert sorted(tree) == sorted(distinct)
+    assert len(tree) == len(distinct)
+    found, including = tree.intersecting(written(asked)), tree.including(written(asked))
+    assert sorted(found) == sorted(text for text, pattern in distinct.items() if pattern.intersects(asked))
+    assert sorted(including) == sorted(text for text, pattern in distinct.items() if pattern.includes(asked))
+    for text in distinct:
+        assert tree.get(text) == text
+        tree.remove(text)
+    assert not len(tree)

@@ -9,6 +9,9 @@ A walk looks at a node of the tree once, with all places of the asked text that 
 keys of four chunks a concrete key is looked up in 2 µs, and one among 100,000 patterns `a/<n>/**` in 2 µs; an entry
 costs 160 to 900 octets (measured with CPython 3.11).
 
+Patterns of the early grammar (`zenoh://a/b?`), whose wildcards work on characters, are kept beside the tree and
+compared one by one, exactly (`elea.model.pattern`).
+
 A walk may go on while another thread changes the tree: it finds all that was there the whole time, and of what came or
 went meanwhile some. So a walk needs no lock, only the change does.
 """
@@ -19,6 +22,7 @@ from collections.abc import Iterator
 from typing import Generic, TypeVar
 
 from elea.model.chunkrow import Row, dollar_includes
+from elea.model.pattern import EARLY, Pattern
 
 __all__ = ["KeyTree"]
 
@@ -81,12 +85,13 @@ class _Node(Generic[T]):
         if wild.star is None and wild.many is None and not wild.dollar:
             self.wild = None
 
-    def children(self) -> list[_Node[T]]:
-        """All that is below."""
-        found = list((self.literal or {}).values())
+    def children(self) -> list[tuple[str, _Node[T]]]:
+        """All that is below, with its chunk."""
+        found = list((self.literal or {}).items())
         if self.wild is not None:
-            found += self.wild.dollar.values()
-            found += [child for child in (self.wild.star, self.wild.many) if child is not None]
+            found += self.wild.dollar.items()
+            wild = (("*", self.wild.star), ("**", self.wild.many))
+            found += [(chunk, child) for chunk, child in wild if child is not None]
         return found
 
 
@@ -113,28 +118,35 @@ class KeyTree(Generic[T]):
     [1]
     """
 
-    __slots__ = ("_root", "_size", "visited")
+    __slots__ = ("_early", "_root", "_size", "visited")
 
     def __init__(self) -> None:
         self._root: _Node[T] = _Node()
+        self._early: dict[str, tuple[Pattern, T]] = {}
+        """Patterns of the early grammar, whose wildcards know no chunks: few, and looked at one by one."""
         self._size = 0
         self.visited = 0
         """What walks have cost: nodes looked at, and comparisons of a chunk with `$*` with another."""
 
     def __len__(self) -> int:
-        return self._size
+        return self._size + len(self._early)
 
     def __iter__(self) -> Iterator[T]:
         """Every value, in no particular order."""
+        for _, early in list(self._early.values()):
+            yield early
         stack = [self._root]
         while stack:
             node = stack.pop()
             if node.value is not None:
                 yield node.value
-            stack.extend(node.children())
+            stack += [child for _, child in node.children()]
 
     def add(self, key: str, value: T) -> None:
-        """Store a value under a key expression, in place of one already there."""
+        """Store a value under a key expression or early pattern, in place of one already there."""
+        if key.startswith(EARLY):
+            self._early[key] = (Pattern.parse(key), value)
+            return
         node = self._root
         for chunk in key.split("/"):
             node = node.child(chunk) or node.grow(chunk)
@@ -143,6 +155,9 @@ class KeyTree(Generic[T]):
 
     def get(self, key: str) -> T | None:
         """The value stored under exactly this key expression."""
+        if key.startswith(EARLY):
+            found = self._early.get(key)
+            return None if found is None else found[1]
         node = self._root
         for chunk in key.split("/"):
             child = node.child(chunk)
@@ -153,6 +168,9 @@ class KeyTree(Generic[T]):
 
     def remove(self, key: str) -> None:
         """Take out what is stored under a key expression; raises KeyError when nothing is."""
+        if key.startswith(EARLY):
+            del self._early[key]
+            return
         node = self._root
         path: list[tuple[_Node[T], str]] = []
         for chunk in key.split("/"):
@@ -171,6 +189,11 @@ class KeyTree(Generic[T]):
 
     def intersecting(self, key: str) -> list[T]:
         """The values whose key expressions have a key in common with this one."""
+        if self._early or key.startswith(EARLY):
+            return self._intersecting_early(key)
+        return self._intersecting(key)
+
+    def _intersecting(self, key: str) -> list[T]:
         if "*" not in key:
             return self._matching(key)
         row = Row(key.split("/"))
@@ -178,8 +201,40 @@ class KeyTree(Generic[T]):
         self._meet([(self._root, row.start())], row, found)
         return found
 
+    def _intersecting_early(self, key: str) -> list[T]:
+        """The same where one side at least may be an early pattern."""
+        pattern = Pattern.parse(key)
+        self.visited += len(self._early)
+        found = [value for other, value in list(self._early.values()) if other.intersects(pattern)]
+        if not key.startswith(EARLY):
+            return self._intersecting(key) + found
+        for text, value in self._texts():
+            self.visited += 1
+            if pattern.intersects(Pattern.of(text)):
+                found.append(value)
+        return found
+
+    def _texts(self) -> Iterator[tuple[str, T]]:
+        """The 1.x expressions, and their values."""
+        stack: list[tuple[str, _Node[T]]] = [("", self._root)]
+        while stack:
+            text, node = stack.pop()
+            if node.value is not None:
+                yield text, node.value
+            for chunk, child in node.children():
+                stack.append((f"{text}/{chunk}" if text else chunk, child))
+
     def including(self, key: str) -> list[T]:
         """The values whose key expressions have every key of this one, as far as `keyexpr.includes` sees it."""
+        if self._early or key.startswith(EARLY):
+            pattern = Pattern.parse(key)
+            early = [value for other, value in list(self._early.values()) if other.includes(pattern)]
+            if key.startswith(EARLY):
+                return early + [value for text, value in self._texts() if Pattern.of(text).includes(pattern)]
+            return self._including(key) + early
+        return self._including(key)
+
+    def _including(self, key: str) -> list[T]:
         if "*" not in key:
             return self._matching(key)
         row = Row(key.split("/"))

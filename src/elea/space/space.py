@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from elea.model import keyexpr
 from elea.model.encoding import Encoding
-from elea.model.errors import InvalidKeyExpr, LimitReached
+from elea.model.errors import InvalidKeyExpr, InvalidResource, LimitReached
 from elea.model.limits import MAX_QUERIES
 from elea.model.logger import logger
 from elea.model.node_id import NodeId
+from elea.model.pattern import EARLY
 from elea.model.qos import Role
+from elea.model.resource import Resource
 from elea.space.announcements import Announcements
 from elea.space.entities import Declarations, is_complete_for
 from elea.space.face import (
@@ -267,8 +269,11 @@ class Space:
 
     def _is_valid(self, key: str) -> bool:
         try:
-            keyexpr.check(key)
-        except InvalidKeyExpr:
+            if key.startswith(EARLY):
+                Resource.parse(key)
+            else:
+                keyexpr.check(key)
+        except (InvalidKeyExpr, InvalidResource):
             self.ignored.invalid_key += 1
             return False
         return True

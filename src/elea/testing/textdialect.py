@@ -3,7 +3,7 @@
     HELLO client 1f                  first of all, from both ends: role and node id
     PUT home/1/temp "21.5"           a sample; payloads are JSON texts
     DEL home/1/temp                  a deletion
-    SUB 1 home/**       UNSUB 1      a subscriber comes and goes
+    SUB 1 home/**       UNSUB 1      a subscriber comes and goes; also SUB 1 zenoh://home/?/t*
     ASK 1 home/**       UNASK 1      a queryable comes and goes
     GET 7 home/**?_history           a query; then its answers, and their end
     REPLY 7 home/1/temp "21.5"
@@ -26,6 +26,7 @@ from elea.model import keyexpr
 from elea.model.details import Details
 from elea.model.errors import Malformed, SessionClosed, SessionRefused
 from elea.model.node_id import NodeId
+from elea.model.pattern import Pattern
 from elea.model.qos import QueryTarget, Role, SampleKind
 from elea.node import dialect
 from elea.node.connection import Connection
@@ -107,7 +108,8 @@ class TextFace(OutboxFace):
         elif word == "DEL":
             self._sample(name, pack(Details(SampleKind.DELETE)), b"")
         elif word in COMING:
-            node.control(self, Declare(COMING[word], int(name), str(keyexpr.KeyExpr(rest)), complete=True))
+            Pattern.parse(rest)  # of either grammar
+            node.control(self, Declare(COMING[word], int(name), rest, complete=True))
         elif word in GOING:
             node.control(self, Undeclare(GOING[word], int(name)))
         elif word == "GET":

@@ -98,6 +98,21 @@ def test_a_sample_goes_both_ways(router: elea.Session, robot: elea.Session, line
     assert lines.hear() == "END 2"
 
 
+def test_patterns_of_both_grammars_meet_exactly(router: elea.Session, robot: elea.Session, lines: Lines) -> None:
+    """A 1.x node is told an expression that has all keys of the pattern; what is sent on is decided by the pattern."""
+    lines.say("SUB 1 zenoh://home/?/t*", "GET 1 nobody/here")
+    assert lines.hear() == "END 1"
+    publisher = robot.declare_publisher("home/a/temp")
+    eventually(lambda: publisher.matching_status.matching, "the subscriber, as 1.x can say it")
+
+    for key in ("home/ab/temp", "home/a/humidity", "home/a/b/temp", "home/a/temp", "home/b/t"):
+        robot.put(key, key, congestion_control=BLOCK)
+
+    assert [lines.hear(), lines.hear()] == ['PUT home/a/temp "home/a/temp"', 'PUT home/b/t "home/b/t"']
+    lines.say("UNSUB 1")
+    eventually(lambda: not publisher.matching_status.matching, "its end")
+
+
 def test_a_query_goes_both_ways(robot: elea.Session, lines: Lines) -> None:
     with robot.declare_queryable("math/*", lambda query: query.reply("math/sum", str(query.parameters))):
         lines.say("GET 7 math/sum?a=1")

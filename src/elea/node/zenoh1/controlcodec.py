@@ -14,6 +14,7 @@ from elea.model.details import Source
 from elea.model.encoding import Encoding
 from elea.model.errors import InvalidKeyExpr, LimitReached
 from elea.model.limits import MAX_RESOURCE_OCTETS
+from elea.model.pattern import cover
 from elea.model.qos import ConsolidationMode, QueryTarget
 from elea.space.face import (
     Control,
@@ -131,7 +132,7 @@ def to_wire(message: Control) -> m.NetworkMessage:
     """A control message as Zenoh 1.x says it."""
     match message:
         case Declare(entity=entity):
-            expr = literal(message.key)
+            expr = literal(cover(message.key))
             info = int(message.complete) | message.distance << 8
             more = {"info": info} if entity is Entity.QUERYABLE and info else {}
             body = DECLARES[entity](message.id, expr, **more)
@@ -142,7 +143,7 @@ def to_wire(message: Control) -> m.NetworkMessage:
         case FinalMessage():
             return m.Declare(m.DeclareFinal(), message.interest_id, qos=CONTROL_QOS)
         case Interest():
-            where = None if message.key is None else literal(message.key)
+            where = None if message.key is None else literal(cover(message.key))
             options = m.InterestOptions(int(message.kinds), message.aggregate, where)
             return m.Interest(m.InterestMode(message.mode), message.id, options, qos=CONTROL_QOS)
         case InterestDone():
@@ -168,7 +169,7 @@ def to_wire(message: Control) -> m.NetworkMessage:
 
 
 def _loose(key: str | None) -> m.LooseWireExpr:
-    return NO_KEY if key is None else m.LooseWireExpr(0, True, key)
+    return NO_KEY if key is None else m.LooseWireExpr(0, True, cover(key))
 
 
 def _qos(raw: int) -> int | None:
