@@ -197,7 +197,7 @@ class RouterMachine(RuleBasedStateMachine):
             space = self.node.space
             books: list[Sized] = [*space._declarations._trees.values(), space._declarations._held]
             books += [space._interests._by_id, space._interests._by_key, space._interests._unrestricted]
-            books += [space._telling._told, space._queries._asked, space._queries._passed_on]
+            books += [space._announcements._told, space._queries._asked, space._queries._passed_on]
             books += [space._queries._deadlines, space._upstream._of, space._routes.known]
             assert [len(book) for book in books] == [0] * len(books)
 

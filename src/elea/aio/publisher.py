@@ -136,9 +136,9 @@ class Publisher(Handle):
         **options: Any,
     ) -> Receipt | None:
         inner = self._inner
-        inner._outlet.check()
+        inner._put_route.check()
         options |= {"attachment": attachment, "timestamp": timestamp, "source_info": source_info, "timeout": timeout}
         return await self._session._storing.put(ack=ack, numbers=inner._numbers, **inner._for_store(options))
 
     def _full(self) -> bool:
-        return self._inner._outlet.would_wait()
+        return self._inner._put_route.would_wait()

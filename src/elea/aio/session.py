@@ -343,7 +343,7 @@ class Session:
         **others: object,
     ) -> bool:
         qos = int(Priority.DATA if priority is None else priority)
-        return self._inner._outlet(key_expr, allowed_destination).is_full(qos)
+        return self._inner._put_route(key_expr, allowed_destination).is_full(qos)
 
 
 def open(config: Config | None = None, *, timestamp_callback: Any = None) -> Pending[Session]:

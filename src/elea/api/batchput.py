@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from elea.api.batches import PIECE_ROWS, arrow, parts_of
 from elea.api.putroute import PutRoute
 from elea.api.zbytes import IntoZBytes
-from elea.model.limits import MAX_OUTLETS
+from elea.model.limits import MAX_PUT_ROUTES
 from elea.model.qos import CongestionControl, Locality, Qos
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Bulk:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._outlets: dict[tuple[str, bool], PutRoute] = {}
+        self._put_routes: dict[tuple[str, bool], PutRoute] = {}
 
     def publish(self, batch: pa.RecordBatch | pa.Table | Iterable[tuple[str, IntoZBytes]]) -> int:
         """Send the samples of a batch in their order; returns how many, when all have been handed to their links.
@@ -63,27 +63,27 @@ class Bulk:
         node = self._session._node
         codes = outgoing.rows[:, 0]
         counts = np.bincount(codes, minlength=len(outgoing.keys)).tolist()
-        outlets = [self._outlet(key, count >= NUMBERED) for key, count in zip(outgoing.keys, counts, strict=True)]
+        routes = [self._put_route(key, count >= NUMBERED) for key, count in zip(outgoing.keys, counts, strict=True)]
         if node.stamper is not None and (missing := outgoing.unstamped):
             outgoing.stamp(missing, node.clock.reserve(node.loop.wall_ns(), missing), bytes(node.clock.id))
         # Keys that go the same way travel together.
         ways: dict[tuple[Any, ...], int] = {}
         way_of = np.array(
             [
-                ways.setdefault((*[face for way in outlet.ways for face in way.faces], *outlet.boxes), len(ways))
-                for outlet in outlets
+                ways.setdefault((*[face for way in route.ways for face in way.faces], *route.boxes), len(ways))
+                for route in routes
             ],
             np.int64,
         )
         for way in range(len(ways)):
             chosen = None if len(ways) == 1 else np.flatnonzero(way_of[codes] == way)
-            self._send_one_way(outgoing, outlets, outlets[int(np.argmax(way_of == way))], chosen)
+            self._send_one_way(outgoing, routes, routes[int(np.argmax(way_of == way))], chosen)
 
-    def _send_one_way(self, outgoing: Outgoing, outlets: list[PutRoute], any_of: PutRoute, chosen: Any) -> None:
+    def _send_one_way(self, outgoing: Outgoing, routes: list[PutRoute], any_of: PutRoute, chosen: Any) -> None:
         """Send rows that go to the same places: in columns if that can be done, else one by one."""
         if not any_of.boxes and len(any_of.ways) == 1:
             # Keys that go elsewhere are not chosen; any way stands for theirs.
-            ways = [outlet.ways[0] if outlet.ways else any_of.ways[0] for outlet in outlets]
+            ways = [route.ways[0] if route.ways else any_of.ways[0] for route in routes]
             done = any_of.ways[0].put_columns(outgoing, ways, chosen, RAW_QOS)
             if done is True:
                 return
@@ -93,17 +93,17 @@ class Bulk:
         if any_of.boxes or any_of.ways:
             for row in range(len(outgoing.rows)) if chosen is None else chosen.tolist():
                 code, meta, payload = outgoing.sample(row)
-                outlets[code].send(meta, payload, RAW_QOS, True)
+                routes[code].send(meta, payload, RAW_QOS, True)
 
-    def _outlet(self, key: str, numbered: bool) -> PutRoute:
+    def _put_route(self, key: str, numbered: bool) -> PutRoute:
         session = self._session
-        outlet = self._outlets.get((key, numbered))
-        if outlet is None:
+        route = self._put_routes.get((key, numbered))
+        if route is None:
             session._key(key)
-            if len(self._outlets) >= MAX_OUTLETS:
-                self._outlets.clear()
-            outlet = self._outlets[key, numbered] = PutRoute(session, key, Locality.ANY, numbered=numbered)
+            if len(self._put_routes) >= MAX_PUT_ROUTES:
+                self._put_routes.clear()
+            route = self._put_routes[key, numbered] = PutRoute(session, key, Locality.ANY, numbered=numbered)
         session._check()
-        if outlet.generation != session._node.generation:
-            outlet.refresh()
-        return outlet
+        if route.generation != session._node.generation:
+            route.refresh()
+        return route

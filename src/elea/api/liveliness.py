@@ -30,10 +30,10 @@ class LivelinessToken(Handle):
 
     def __init__(self, session: Session, key_expr: KeyExpr) -> None:
         super().__init__(session)
-        self._number = session._node.own.declare_token(session._whole(str(key_expr)))
+        self._number = session._node.local.declare_token(session._whole(str(key_expr)))
 
     def _end(self) -> None:
-        self._session._node.own.undeclare_token(self._number)
+        self._session._node.local.undeclare_token(self._number)
 
 
 class LivelinessSubscriber(Receiving[H]):
@@ -48,7 +48,7 @@ class LivelinessSubscriber(Receiving[H]):
         mode = InterestMode.CURRENT_FUTURE if history else InterestMode.FUTURE
         box = Mailbox(self._changed)
         key = session._whole(str(key_expr))
-        self._watching = session._node.own.watch(key, Kinds.KEYEXPRS | Kinds.TOKENS, mode, box)
+        self._watching = session._node.local.watch(key, Kinds.KEYEXPRS | Kinds.TOKENS, mode, box)
 
     @property
     def key_expr(self) -> KeyExpr:
@@ -72,7 +72,7 @@ class LivelinessSubscriber(Receiving[H]):
                 self._sink.push(Sample.of(own, b"", kind=SampleKind.DELETE))
 
     def _end(self) -> None:
-        self._session._node.own.stop_watching(self._watching)
+        self._session._node.local.stop_watching(self._watching)
         self._sink.close()
 
 
@@ -107,7 +107,7 @@ class Liveliness:
         sink: Sink[Any]
         session = self._session
         sink, user = session._handler(handler, "Reply")
-        own = session._node.own
+        own = session._node.local
         state: dict[str, Any] = {"over": False}
         seen: set[str] = set()
 

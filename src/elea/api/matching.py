@@ -27,13 +27,13 @@ def matching_status(
     node, key = session._node, session._whole(key)
     if destination is not Locality.REMOTE:
         target = QueryTarget.ALL_COMPLETE if complete else QueryTarget.ALL
-        own = node.own.boxes(key, here=True) if entity is Entity.SUBSCRIBER else []
-        if own or (entity is Entity.QUERYABLE and node.own.queryables(key, target, here=True)):
+        own = node.local.boxes(key, here=True) if entity is Entity.SUBSCRIBER else []
+        if own or (entity is Entity.QUERYABLE and node.local.queryables(key, target, here=True)):
             return MatchingStatus(True)
     if destination is Locality.SESSION_LOCAL:
         return MatchingStatus(False)
     with node.lock:
-        return MatchingStatus(node.space.matching(node.own, entity, key, complete=complete))
+        return MatchingStatus(node.space.matching(node.local, entity, key, complete=complete))
 
 
 class MatchingListener(Receiving[H]):
@@ -59,7 +59,7 @@ class MatchingListener(Receiving[H]):
         self._last = False
         self._known = False
         box = Mailbox(self._changed)
-        self._interest = session._node.own.watch(session._whole(key), KINDS[entity], InterestMode.CURRENT_FUTURE, box)
+        self._interest = session._node.local.watch(session._whole(key), KINDS[entity], InterestMode.CURRENT_FUTURE, box)
 
     def _changed(self, message: object) -> None:
         if isinstance(message, Final):
@@ -72,5 +72,5 @@ class MatchingListener(Receiving[H]):
             self._sink.push(status)
 
     def _end(self) -> None:
-        self._session._node.own.stop_watching(self._interest)
+        self._session._node.local.stop_watching(self._interest)
         self._sink.close()

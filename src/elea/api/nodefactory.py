@@ -62,8 +62,8 @@ def start(settings: Settings) -> Runtime:
 def set_aggregation(node: Node, settings: Settings) -> None:
     """Tell a node which key expressions it declares in place of those they include; as others see them."""
     before = "" if settings.namespace is None else f"{settings.namespace}/"
-    node.own.aggregated_subscribers = tuple(f"{before}{one}" for one in settings.aggregated_subscribers)
-    node.own.aggregated_publishers = tuple(f"{before}{one}" for one in settings.aggregated_publishers)
+    node.local.aggregated_subscribers = tuple(f"{before}{one}" for one in settings.aggregated_subscribers)
+    node.local.aggregated_publishers = tuple(f"{before}{one}" for one in settings.aggregated_publishers)
 
 
 def _storages(runtime: Runtime, settings: Settings) -> Storages | None:

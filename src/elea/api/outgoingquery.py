@@ -203,7 +203,7 @@ def ask(
     # A namespace does not hide the node from its own session: what it tells of itself has no other key.
     about_us = namespace is not None and plan.key.startswith(ADMIN)
     asking = OutgoingQuery(plan.key, sink, plan.mode, plan.any_key, None if about_us else namespace)
-    own = session._node.own
+    own = session._node.local
     key = plan.key if namespace is None or about_us else namespace.whole(plan.key)
     request = Request(0, key, plan.target, body, plan.timeout_ms, plan.qos)
     box = Mailbox(asking.take, channel=sink)
@@ -240,8 +240,8 @@ def _with_value(
 
 def _cancel(session: Session, number: int, box: Mailbox) -> None:
     node = session._node
-    if node.own.forget(number):
+    if node.local.forget(number):
         with node.lock:
-            node.space.cancel(node.own, number)
+            node.space.cancel(node.local, number)
         node.dispatch.add(box, ResponseFinal(number))
         node.deliver_soon()

@@ -53,7 +53,7 @@ class Publisher(Handle):
         self._qos = qos
         self._reliability = reliability
         self._destination = destination
-        self._outlet = PublisherRoute(
+        self._put_route = PublisherRoute(
             session,
             str(key_expr),
             destination,
@@ -61,8 +61,8 @@ class Publisher(Handle):
             reliable=reliability is Reliability.RELIABLE,
             encoding=encoding,
         )
-        self.put = self._outlet.put  # type: ignore[assignment, method-assign] # one call less for every sample
-        own, whole = session._node.own, session._whole(str(key_expr))
+        self.put = self._put_route.put  # type: ignore[assignment, method-assign] # one call less for every sample
+        own, whole = session._node.local, session._whole(str(key_expr))
         self._interest = own.watch(
             aggregate_of(own.aggregated_publishers, whole) or whole,
             Kinds.KEYEXPRS | Kinds.SUBSCRIBERS,
@@ -76,7 +76,7 @@ class Publisher(Handle):
     @property
     def key_expr(self) -> KeyExpr:
         """The keys it puts to."""
-        self._outlet.check()
+        self._put_route.check()
         return self._key_expr
 
     @property
@@ -163,7 +163,7 @@ class Publisher(Handle):
             )
         if ack:
             raise ValueError(f"publisher on {self._key_expr} has no durability, so nobody acknowledges what it does")
-        self._outlet.delete(attachment, timestamp, source_info)
+        self._put_route.delete(attachment, timestamp, source_info)
         return None
 
     def _store(self, durability: Durability) -> None:
@@ -173,7 +173,7 @@ class Publisher(Handle):
         del self.put  # the short way
 
     def _stored(self, ack: bool, **options: Any) -> Receipt | None:
-        self._outlet.check()
+        self._put_route.check()
         return self._session._storing.put(ack=ack, numbers=self._numbers, **self._for_store(options))
 
     def _for_store(self, options: dict[str, Any]) -> dict[str, Any]:
@@ -187,10 +187,10 @@ class Publisher(Handle):
         }
 
     def _told(self, message: object) -> None:
-        """Declarations arrive through the space; the outlet looks there."""
+        """Declarations arrive through the space; the route looks there."""
 
     def _end(self) -> None:
-        self._outlet.end()
+        self._put_route.end()
         for listener in self._listeners:
             listener._finish()
-        self._session._node.own.stop_watching(self._interest)
+        self._session._node.local.stop_watching(self._interest)

@@ -76,7 +76,7 @@ class PutRoute:
     def refresh(self) -> None:
         """Find the way again."""
         node = self._session._node
-        route = node.route(node.own, self._key, declared=self._numbered)
+        route = node.route(node.local, self._key, declared=self._numbered)
         self.generation = route.generation
         self.ways = route.ways if self._remote else ()
         self.boxes = list(route.boxes) if self._here else []
@@ -127,7 +127,7 @@ class PutRoute:
 
 
 class PublisherRoute(PutRoute):
-    """The outlet of a publisher, whose encoding and quality of service are settled."""
+    """The route of a publisher, whose encoding and quality of service are settled."""
 
     __slots__ = (
         "_droppable",

@@ -34,7 +34,7 @@ class Querier(Handle):
         self._key_expr = key_expr
         self._options = options
         self._listeners: list[MatchingListener[Any]] = []
-        self._interest = session._node.own.watch(
+        self._interest = session._node.local.watch(
             session._whole(str(key_expr)),
             Kinds.KEYEXPRS | Kinds.QUERYABLES,
             InterestMode.CURRENT_FUTURE,
@@ -101,4 +101,4 @@ class Querier(Handle):
     def _end(self) -> None:
         for listener in self._listeners:
             listener._finish()
-        self._session._node.own.stop_watching(self._interest)
+        self._session._node.local.stop_watching(self._interest)

@@ -46,7 +46,7 @@ class Queryable(Receiving[H]):
         self._key_expr = key_expr
         if isinstance(sink, Handler):
             sink.source = session._node
-        self._answering = session._node.own.answer(
+        self._answering = session._node.local.answer(
             session._whole(str(key_expr)),
             Mailbox(self._asked, channel=sink),
             complete=complete,
@@ -63,5 +63,5 @@ class Queryable(Receiving[H]):
         hand_over(self._session, self._eid, self._sink, asked)
 
     def _end(self) -> None:
-        self._session._node.own.stop_answering(self._answering)
+        self._session._node.local.stop_answering(self._answering)
         self._sink.close()

@@ -30,7 +30,7 @@ from elea.api.zbytes import IntoZBytes, into_bytes
 from elea.model.encoding import Encoding
 from elea.model.errors import LimitReached, SessionClosed
 from elea.model.keyexpr import KeyExpr
-from elea.model.limits import MAX_DECLARATIONS, MAX_OUTLETS
+from elea.model.limits import MAX_DECLARATIONS, MAX_PUT_ROUTES
 from elea.model.qos import CongestionControl, Locality, Priority, QueryTarget, Reliability
 from elea.node.runtime import Runtime
 
@@ -87,7 +87,7 @@ class Session:
         self._namespace = None if self._settings.namespace is None else Namespace(self._settings.namespace)
         self._handles: weakref.WeakSet[Handle] = weakref.WeakSet()
         self._eids = itertools.count(SESSION_EID + 1)
-        self._outlets: dict[tuple[str, Locality], PutRoute] = {}
+        self._put_routes: dict[tuple[str, Locality], PutRoute] = {}
         self._declared: list[str] = []
         self._closed = False
         self._usual: QueryOptions | None = None
@@ -216,7 +216,7 @@ class Session:
         if encoding is not None or attachment is not None or timestamp is not None or source_info is not None:
             meta = meta_of(PUT, into_encoding(encoding), timestamp, attachment, source_info)
         raw = qos_of(congestion_control, priority, express, CongestionControl.DROP).raw
-        self._outlet(key_expr, allowed_destination).send(meta, data, raw, True)
+        self._put_route(key_expr, allowed_destination).send(meta, data, raw, True)
         return None
 
     def delete(
@@ -253,7 +253,7 @@ class Session:
             return self._storing.put(ack=ack, **options)
         meta = meta_of(DELETE, PLAIN, timestamp, attachment, source_info)
         raw = qos_of(congestion_control, priority, express, CongestionControl.DROP).raw
-        self._outlet(key_expr, allowed_destination).send(meta, b"", raw, True)
+        self._put_route(key_expr, allowed_destination).send(meta, b"", raw, True)
         return None
 
     @overload
@@ -635,18 +635,18 @@ class Session:
     def _wake(self) -> None:
         self._node.loop.at(self._node.loop.now(), self._node.settle)
 
-    def _outlet(self, key_expr: KeyExpr | str, destination: Locality | None) -> PutRoute:
+    def _put_route(self, key_expr: KeyExpr | str, destination: Locality | None) -> PutRoute:
         self._check()
         name = (key_expr if type(key_expr) is str else str(key_expr), destination or Locality.ANY)
         if destination is not None:
             name = (name[0], destination)
-        outlet = self._outlets.get(name)
-        if outlet is None:
+        route = self._put_routes.get(name)
+        if route is None:
             self._key(key_expr)
-            if len(self._outlets) >= MAX_OUTLETS:
-                self._outlets.clear()
-            outlet = self._outlets[name] = PutRoute(self, *name, numbered=False)
-        return outlet
+            if len(self._put_routes) >= MAX_PUT_ROUTES:
+                self._put_routes.clear()
+            route = self._put_routes[name] = PutRoute(self, *name, numbered=False)
+        return route
 
     def _options(
         self,

@@ -151,7 +151,7 @@ class Call:
         session._check()
         self._links = frozenset(session._runtime.links.connections)
         request = Request(0, self._key, self._target, self._body, int(timeout * 1000), self._qos)
-        self._number = session._node.own.ask(
+        self._number = session._node.local.ask(
             request,
             Mailbox(self._take),
             timeout,
@@ -212,9 +212,9 @@ class Call:
         node = self._session._node
         self._done.clear()
         self._session._storing.calls.discard(self)
-        if node.own.forget(self._number):
+        if node.local.forget(self._number):
             with node.lock:
-                node.space.cancel(node.own, self._number)
+                node.space.cancel(node.local, self._number)
 
     # -- the outcome
 

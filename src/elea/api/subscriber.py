@@ -45,7 +45,7 @@ class Subscriber(Receiving[H]):
         self._elsewhere = origin is not Locality.SESSION_LOCAL
         self._box = self._mailbox(sink)
         here = origin is not Locality.REMOTE
-        self._number = session._node.own.subscribe(
+        self._number = session._node.local.subscribe(
             session._whole(str(key_expr)), self._box, here=here, elsewhere=self._elsewhere
         )
 
@@ -76,5 +76,5 @@ class Subscriber(Receiving[H]):
 
     def _end(self) -> None:
         key = self._session._whole(str(self._key_expr))
-        self._session._node.own.unsubscribe(self._number, key, self._box, elsewhere=self._elsewhere)
+        self._session._node.local.unsubscribe(self._number, key, self._box, elsewhere=self._elsewhere)
         self._sink.close()

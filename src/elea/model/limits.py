@@ -52,9 +52,9 @@ __all__ = [
     "MAX_NODES",
     "MAX_NUMBERS",
     "MAX_OCTETS",
-    "MAX_OUTLETS",
     "MAX_PACKET",
     "MAX_PLANS",
+    "MAX_PUT_ROUTES",
     "MAX_QUERIES",
     "MAX_REMEMBERED",
     "MAX_RESOURCE_OCTETS",
@@ -379,7 +379,7 @@ MAX_PLANS: Final = 256
 MAX_HEADERS: Final = 1024
 """Sizes of payloads for which the octets before them are remembered, per key."""
 
-MAX_OUTLETS: Final = 4096
+MAX_PUT_ROUTES: Final = 4096
 """Keys that `Session.put` remembers the way of; then all are forgotten and found again."""
 
 DEFAULT_CAPACITY: Final = 256

@@ -71,9 +71,9 @@ class Admin:
         self._id = str(NodeId(node.node_id))
         if enabled:
             box = Mailbox(lambda asked: self._answer(asked, str(node.role), self._public))
-            node.own.answer(f"@/{self._id}/{node.role}/**", box, complete=False)
+            node.local.answer(f"@/{self._id}/{node.role}/**", box, complete=False)
         box = Mailbox(lambda asked: self._answer(asked, "session", self._session))
-        node.own.answer(f"@/{self._id}/session/**", box, complete=False, elsewhere=False)
+        node.local.answer(f"@/{self._id}/session/**", box, complete=False, elsewhere=False)
 
     def _answer(self, asked: Asked, below: str, found: Callable[[Parameters], Iterator[Answer]]) -> None:
         from elea.model.selector import Parameters

@@ -65,12 +65,12 @@ class Answering:
 class Asked:
     """A query for queryables of this process, who together are one answerer: `done` is called once by each."""
 
-    __slots__ = ("_done", "_here", "_own", "_parties", "expr", "request")
+    __slots__ = ("_done", "_here", "_local", "_parties", "expr", "request")
 
-    def __init__(self, own: LocalFace, request: Request, matching: Matching, here: bool) -> None:
+    def __init__(self, local: LocalFace, request: Request, matching: Matching, here: bool) -> None:
         self.request = request
         self.expr = matching.expr
-        self._own = own
+        self._local = local
         self._here = here
         self._parties = len(matching.answering)
         self._done = itertools.count(1)
@@ -83,10 +83,10 @@ class Asked:
     def respond(self, response: Response) -> None:
         """Answer."""
         if self._here:
-            self._own._answered(response)
-            self._own.node.deliver_soon()
+            self._local._answered(response)
+            self._local.node.deliver_soon()
         else:
-            self._own.node.answer(self._own, response)
+            self._local.node.answer(self._local, response)
 
     def done(self) -> None:
         """Say that there is no more; when all have said so, the asker is told."""
@@ -94,10 +94,10 @@ class Asked:
             return
         request = self.request
         if self._here:
-            self._own._finished(request.id)
-            self._own.node.deliver_soon()
+            self._local._finished(request.id)
+            self._local.node.deliver_soon()
         else:
-            self._own.node.answer(self._own, ResponseFinal(request.id, request.qos))
+            self._local.node.answer(self._local, ResponseFinal(request.id, request.qos))
 
 
 class Matching:

@@ -52,14 +52,14 @@ class Node:
         self.stamper = Stamper(self.clock) if timestamping else None
         self.meters: list[Callable[[OpenMetrics], None]] = []
         """Who has something to add to the metrics page."""
-        self.own = LocalFace(self)
+        self.local = LocalFace(self)
         self._later: deque[Callable[[], None]] = deque()
         self._crowded: deque[Callable[[], object]] = deque()
         self._due = float("inf")
         self._groups: dict[tuple[Face, ...], tuple[Face, ...]] = {}
         self._groups_of = -1
         with self.lock:
-            self.space.add_face(self.own)
+            self.space.add_face(self.local)
 
     # -- control ------------------------------------------------------------------------------------------------------
 
@@ -144,7 +144,7 @@ class Node:
 
     def refresh(self) -> None:
         """Something that routes depend on may have changed."""
-        self.generation = self.space.generation + self.own.changes
+        self.generation = self.space.generation + self.local.changes
 
     def _on_deadline(self) -> None:
         with self.lock:
@@ -164,7 +164,7 @@ class Node:
             faces = self.space.targets(source, key, seen) if self.space.knows(source) else ()
             groups: dict[Encoder, list[Face]] = {}
             for face in faces:
-                if face is not self.own:
+                if face is not self.local:
                     groups.setdefault(face.encoder, []).append(face)
             if generation != self._groups_of:
                 self._groups_of, self._groups = generation, {}
@@ -172,5 +172,5 @@ class Node:
             alike = [tuple(group) for group in groups.values()]
             alike = [self._groups.setdefault(group, group) for group in alike]
         ways = tuple([group[0].encoder.way(key, group, declared) for group in alike])
-        boxes = self.own.boxes(key, here=source is self.own)
-        return Route(key, generation, boxes, ways, self.own.keepers(key))
+        boxes = self.local.boxes(key, here=source is self.local)
+        return Route(key, generation, boxes, ways, self.local.keepers(key))

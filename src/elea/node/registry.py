@@ -20,8 +20,8 @@ T = TypeVar("T")
 class SessionRegistry(Generic[T]):
     """Links by node: those we open, and those that hold a session.
 
-    >>> claims: SessionRegistry[str] = SessionRegistry(bytes([2]))
-    >>> claims.begin(bytes([1]), "ours"), claims.accept(bytes([1]), "theirs")  # 1 is the smaller and gives way
+    >>> links: SessionRegistry[str] = SessionRegistry(bytes([2]))
+    >>> links.begin(bytes([1]), "ours"), links.accept(bytes([1]), "theirs")  # 1 is the smaller and gives way
     (True, False)
     """
 
@@ -54,9 +54,9 @@ class SessionRegistry(Generic[T]):
 
     def release(self, node_id: bytes, link: T) -> None:
         """A link has ended, at whatever stage."""
-        for claims in (self._opening, self._held):
-            if claims.get(node_id) is link:
-                del claims[node_id]
+        for links in (self._opening, self._held):
+            if links.get(node_id) is link:
+                del links[node_id]
 
     def holder(self, node_id: bytes) -> T | None:
         """The link of the session with a node."""

@@ -1,6 +1,6 @@
 """Who has declared what: one record per kind of entity and key, with its sources.
 
-This module keeps the books; whom to tell is decided in `telling`. Spec: zenoh-1 sections 9.1, 13.1.
+This module keeps the books; whom to tell is decided in `announcements`. Spec: zenoh-1 sections 9.1, 13.1.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What our neighbours want to be told of.
 
-Spec: zenoh-1 section 9.3. Answering is the business of `telling`, asking others that of `upstream`.
+Spec: zenoh-1 section 9.3. Answering is the business of `announcements`, asking others that of `upstream`.
 """
 
 from __future__ import annotations

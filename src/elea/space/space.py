@@ -60,7 +60,7 @@ class Space:
         self._declarations = Declarations()
         self._interests = Interests()
         self._upstream = Upstream()
-        self._telling = Announcements(self._declarations, self._interests, self._north)
+        self._announcements = Announcements(self._declarations, self._interests, self._north)
         self._routes = Routes(self._declarations, self._upstream, self._north, is_valid=self._is_valid)
         self._queries = Queries()
 
@@ -78,7 +78,7 @@ class Space:
             for asked in self._interests.standing():
                 self._upstream.renew(asked, neighbour)
         if neighbour.north:
-            self._telling.introduce(neighbour)
+            self._announcements.introduce(neighbour)
         if neighbour.equal:
             neighbour.send(Final(0))
         self._routes.changed()
@@ -91,11 +91,11 @@ class Space:
         if neighbour.north:
             self._north.remove(neighbour)
         # First nothing more is said to it, then the others hear what its going means.
-        self._telling.drop(neighbour)
+        self._announcements.drop(neighbour)
         for asked in self._interests.drop(neighbour):
             self._upstream.withdraw(asked)
         for record in self._declarations.drop(neighbour):
-            self._telling.spread(record, neighbour, grown=False)
+            self._announcements.spread(record, neighbour, grown=False)
         for asked in self._upstream.drop(neighbour):
             self._complete(asked)
         self._queries.drop(neighbour)
@@ -170,9 +170,9 @@ class Space:
             # Before the rest is told, so that who waits for answers gets it as one.
             for asked in wanted.waiting:
                 if asked.asks_for(message.entity):
-                    self._telling.answer_with(asked, record)
+                    self._announcements.answer_with(asked, record)
         if changed:
-            self._telling.spread(record, source, grown=True)
+            self._announcements.spread(record, source, grown=True)
             self._routes.changed(message.entity)
 
     def _relay_token(self, wanted: Wanted, message: Declare) -> None:
@@ -185,11 +185,11 @@ class Space:
     def _on_undeclare(self, source: Neighbour, message: Undeclare) -> None:
         record = self._declarations.undeclare(source, message)
         if record is not None:
-            self._telling.spread(record, source, grown=False)
+            self._announcements.spread(record, source, grown=False)
             self._routes.changed(message.entity)
         elif message.entity is Entity.TOKEN and message.key is not None and source.gateway:
             if self._is_valid(message.key):
-                self._telling.spread_unknown_loss(message.key, source)
+                self._announcements.spread_unknown_loss(message.key, source)
         else:
             self.ignored.unknown_declaration += 1
 
@@ -217,7 +217,7 @@ class Space:
                 source.send(Final(message.id))
             return
         if asked.current:
-            self._telling.answer(asked)
+            self._announcements.answer(asked)
         self._upstream.ask(asked, [n for n in self._north if n.gateway], now)
         if not asked.waiting:
             self._complete(asked)
@@ -236,7 +236,7 @@ class Space:
 
     def _complete(self, asked: Asked) -> None:
         """All that exists has been told."""
-        self._telling.finish(asked)
+        self._announcements.finish(asked)
         if not asked.future:
             self._end(asked)
 

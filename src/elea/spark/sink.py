@@ -63,16 +63,16 @@ class _Sink:
         from elea.spark.sinktask import SinkTask, chunks
 
         done = Written(writer, number)
-        outlet = samples = None
+        task = samples = None
         for rows in chunks(batches):
-            if outlet is None or samples is None:
-                outlet = SinkTask(session_of(self._options), self._options, writer, number)
+            if task is None or samples is None:
+                task = SinkTask(session_of(self._options), self._options, writer, number)
                 samples = Samples(rows.schema, self._options, self._packed)
-            outlet.take(samples.of(rows, NodeId(writer.bytes).data, time.time_ns() // 1000))
+            task.take(samples.of(rows, NodeId(writer.bytes).data, time.time_ns() // 1000))
             done.rows += rows.num_rows
-        if outlet is not None:
-            outlet.settle()
-            done.pieces, done.plain = outlet.pieces, outlet.plain
+        if task is not None:
+            task.settle()
+            done.pieces, done.plain = task.pieces, task.plain
         return done
 
     def _commit(self, messages: list[WriterCommitMessage | None]) -> None:

@@ -159,7 +159,7 @@ async def test_a_query_kept_by_its_function_stays_open(a: aio.Session, b: aio.Se
 @between
 async def test_a_query_ends_with_the_task_that_asked(a: aio.Session, b: aio.Session) -> None:
     kept: list[aio.Query] = []
-    own = a._inner._node.own
+    own = a._inner._node.local
 
     async def ask() -> None:
         async for _ in await a.get("hang", timeout=60):

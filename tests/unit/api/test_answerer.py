@@ -237,4 +237,4 @@ def test_thousands_of_queries_leave_nothing_behind(sessions: tuple[elea.Session,
     assert seen == [b"x"] * 3000
     for session in sessions:
         assert len(session._node.space._queries) == 0
-        assert (len(session._node.own._asking), len(session._node.own._left)) == (0, 0)
+        assert (len(session._node.local._asking), len(session._node.local._left)) == (0, 0)

@@ -189,7 +189,7 @@ async def test_a_group_nobody_waits_for_is_forgotten(router: elea.Session, sessi
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
 
-    assert not session._inner._node.own._asking
+    assert not session._inner._node.local._asking
     assert not session._inner._storing.numbers._open
 
 

@@ -125,7 +125,7 @@ async def test_a_cancelled_put_is_forgotten(router: elea.Session, session: aio.S
         await task
 
     assert session._inner._storing.calls == set()
-    assert not session._inner._node.own._asking
+    assert not session._inner._node.local._asking
     numbers = session._inner._storing.numbers
     assert not numbers._open
 

@@ -145,7 +145,7 @@ def test_the_session_api_speaks_it_too(router: elea.Session, robot: elea.Session
     with elea.open(config("client", connect__endpoints=[locator])) as session:
         with session.declare_subscriber("from/robot") as subscriber, robot.declare_subscriber("from/text") as theirs:
             publisher = session.declare_publisher("from/text")
-            eventually(lambda: router._node.route(router._node.own, "from/robot").ways, "the subscriber")
+            eventually(lambda: router._node.route(router._node.local, "from/robot").ways, "the subscriber")
             robot.put("from/robot", "to text", congestion_control=BLOCK)
             publisher.put("to robot")
             session.put("from/text", "and again", congestion_control=BLOCK)

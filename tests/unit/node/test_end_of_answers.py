@@ -17,7 +17,7 @@ def test_the_end_is_taken_beyond_the_limits_of_a_full_mailbox(is_late: bool) -> 
     config = elea.Config.from_json5("{scouting: {multicast: {enabled: false}, delay: 0}, listen: {endpoints: []}}")
     brought: list[object] = []
     with elea.open(config) as session:
-        own = session._node.own
+        own = session._node.local
         box = Mailbox(brought.append)
         while box.add("an answer"):
             pass

@@ -95,7 +95,7 @@ def test_relayed_samples_arrive_or_are_counted_once(router: elea.Session, client
         for raw in (one, two):
             raw.send(octets(m.Declare(m.DeclareSubscriber(1, m.WireExpr(0, True, "lost")))))
         publisher = client.declare_publisher("lost", congestion_control=elea.CongestionControl.DROP)
-        eventually(lambda: len(router._node.space.targets(router._node.own, "lost")) == 2)
+        eventually(lambda: len(router._node.space.targets(router._node.local, "lost")) == 2)
         eventually(lambda: publisher.matching_status.matching)
 
         count, deadline = 0, time.monotonic() + PATIENCE

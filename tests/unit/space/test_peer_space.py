@@ -170,7 +170,7 @@ def test_nothing_is_left_of_neighbours_that_are_gone(node: Node) -> None:
         node.remove(face)
 
     upstream, interests = node.space._upstream, node.space._interests
-    books = (upstream._by_id, upstream._shared, upstream._by_key, interests._by_id, node.space._telling._told)
+    books = (upstream._by_id, upstream._shared, upstream._by_key, interests._by_id, node.space._announcements._told)
     assert [len(book) for book in books] == [0] * len(books)
     assert [wanted for held in upstream._of.values() for wanted in held] == []
     assert (len(interests._by_key), interests._unrestricted, node.space.next_deadline()) == (0, [], None)

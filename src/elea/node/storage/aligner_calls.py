@@ -117,7 +117,7 @@ class Calls:
         body = QueryBody(parameters + self._log, ConsolidationMode.NONE, payload)
         request = Request(0, self._key, QueryTarget.BEST_MATCHING, body, int(TIMEOUT * 1000), QOS)
         links = frozenset(self._links.connections)
-        number = self._node.own.ask(request, Mailbox(answers.put), TIMEOUT, here=False)
+        number = self._node.local.ask(request, Mailbox(answers.put), TIMEOUT, here=False)
         pieces: list[bytes] = []
         last: bytes | None = None
         octets = 0
@@ -132,9 +132,9 @@ class Calls:
                 if octets > most:
                     raise AlignmentFailed(f"the answer has more than {most} octets; it is given up")
         finally:
-            if self._node.own.forget(number):
+            if self._node.local.forget(number):
                 with self._node.lock:
-                    self._node.space.cancel(self._node.own, number)
+                    self._node.space.cancel(self._node.local, number)
         if message is EXPIRED:
             raise OperationTimeout(f"no answer within {TIMEOUT:g} s; its log may be large, the next round tries again")
         if last is None and frozenset(self._links.connections) != links:

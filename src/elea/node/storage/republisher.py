@@ -65,5 +65,5 @@ class Republisher:
         if route is None or route.generation != self._node.generation:
             if len(self._routes) >= MAX_ROUTES:
                 self._routes.clear()
-            route = self._routes[key] = self._node.route(self._node.own, key)
+            route = self._routes[key] = self._node.route(self._node.local, key)
         return route

@@ -116,17 +116,17 @@ class Storages:
             )  # fmt: skip
 
     def _declare(self, storage: Storage) -> None:
-        own, expr = self._node.own, storage.key_expr
+        local, expr = self._node.local, storage.key_expr
         is_default = storage is self.default
         if not is_default:
             box = Mailbox(storage.arrived)
             self._own.add(box)
-            own.subscribe(expr, box, elsewhere=False)
-            own.keep(expr, storage)
-        own.answer(expr, Mailbox(partial(self._get, storage)), complete=storage.settings.complete and not is_default)
+            local.subscribe(expr, box, elsewhere=False)
+            local.keep(expr, storage)
+        local.answer(expr, Mailbox(partial(self._get, storage)), complete=storage.settings.complete and not is_default)
         for verb in VERBS:
-            own.answer(f"@store/{verb}/{expr}", Mailbox(partial(self._request, verb, storage)), complete=True)
-        own.answer(f"@store/align/{expr}", Mailbox(partial(self._align, storage)), complete=True)
+            local.answer(f"@store/{verb}/{expr}", Mailbox(partial(self._request, verb, storage)), complete=True)
+        local.answer(f"@store/align/{expr}", Mailbox(partial(self._align, storage)), complete=True)
 
     def _tell(self, is_told: bool) -> None:
         """Facts about storages: for clients of the store, and where eclipse-zenoh's storage manager has them."""
@@ -134,7 +134,7 @@ class Storages:
         if is_told:
             places.append(f"@/{self._id}/{self._node.role}/status/plugins/storage_manager/storages")
         for place in places:
-            self._node.own.answer(f"{place}/**", Mailbox(partial(self._told, place)), complete=False)
+            self._node.local.answer(f"{place}/**", Mailbox(partial(self._told, place)), complete=False)
 
     # -- which storage ------------------------------------------------------------------------------------------------
 

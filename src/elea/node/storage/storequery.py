@@ -107,13 +107,13 @@ class StoreQuery:
     def _has_room(self) -> bool:
         if self._is_closing():
             raise Gone("the broker is being closed")
-        own, number = self._node.own, self._asked.request.id
+        local, number = self._node.local, self._asked.request.id
         if self._asked.here:
-            if not own.is_asking(number):
+            if not local.is_asking(number):
                 raise Gone("the query has ended")
             return True  # whoever answers waits for room in its mailbox
         with self._node.lock:
-            face = self._node.space.asker(own, number)
+            face = self._node.space.asker(local, number)
         if face is None:
             raise Gone("the query has ended")
         return face.await_room(self.qos, LOOK_SECONDS)

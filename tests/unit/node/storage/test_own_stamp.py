@@ -19,7 +19,7 @@ def test_everybody_sees_the_same_timestamp(tmp_path: Path) -> None:
             client.declare_subscriber("home/**", seen[1].append),
             own.declare_publisher("home/x") as publisher,
         ):
-            eventually(lambda: own._node.route(own._node.own, "home/x").ways, "the subscriber elsewhere")
+            eventually(lambda: own._node.route(own._node.local, "home/x").ways, "the subscriber elsewhere")
             publisher.put("1", attachment="a")
             own.put("home/x", "2")
             own.delete("home/x")

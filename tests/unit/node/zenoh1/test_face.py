@@ -97,8 +97,8 @@ def batch_of(*messages: m.NetworkMessage) -> bytes:
 def test_a_get_sees_what_was_put_before_it_in_its_batch_though_another_thread_brings_it() -> None:
     loop, store = Aside(), Store()
     node = Node(b"\1", Role.ROUTER, loop, timestamping=True)
-    node.own.keep("kept/**", store)
-    node.own.answer("kept/**", Mailbox(store.asked), complete=True)
+    node.local.keep("kept/**", store)
+    node.local.answer("kept/**", Mailbox(store.asked), complete=True)
     face = session_with(node)
     put, delete = (m.Push(m.WireExpr(0, True, f"kept/{n}"), body) for n, body in ((1, m.Put(b"x")), (2, m.Del())))
     get, again = (m.Request(number, m.WireExpr(0, True, "kept/*"), m.Query()) for number in (1, 2))
