@@ -17,7 +17,10 @@ from elea.model.errors import LimitReached
 from elea.space.face import Declare, Entity, Interest, InterestMode, Kinds, Region, Undeclare
 from elea.space.neighbour import Neighbour
 from elea.space.space import Space
+from elea.wire import compiled
 from tests.robust.children import config, entries, eventually
+
+PLAIN = pytest.mark.skipif(compiled(), reason="plain only: this limit is written into the machine code")
 
 
 @pytest.fixture
@@ -107,6 +110,7 @@ def test_question_about_now_ends_although_it_is_refused(
     assert router.info.refused()["interests"] == 1
 
 
+@PLAIN
 def test_query_above_the_limit_is_answered_with_the_reason(
     router: elea.Session, client: zenoh.Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -164,6 +168,7 @@ def space() -> Space:
     return Space(Role.ROUTER, b"\x02")
 
 
+@PLAIN
 def test_long_keys_are_bounded_by_their_octets(
     space: Space, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -185,6 +190,7 @@ def test_long_keys_are_bounded_by_their_octets(
     assert "MAX_KEY_OCTETS" in caplog.text
 
 
+@PLAIN
 def test_wildcards_of_one_session_are_bounded_and_given_back(
     space: Space, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

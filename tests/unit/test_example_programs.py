@@ -274,7 +274,9 @@ def test_scout_finds_a_peer(stages: list[Stage]) -> None:
         for path, value in entries.items():
             config.insert_json5(path, json.dumps(value))
         with lib.open(config):
-            return [stage.alone("scout", "--address", place, "--interface", "lo", "--count", "1").end()]
+            return [
+                stage.alone("scout", "--address", place, "--interface", "lo", "--count", "1", "--seconds", "60").end()
+            ]
 
     lines = compared(stages, play)
 

@@ -127,14 +127,16 @@ class Handler(Generic[T]):
             OperationTimeout: `timeout` seconds have passed.
         """
         until = None if timeout is None else time.monotonic() + timeout
-        while True:
+        found = False
+        while not found:
             with self._lock:
-                if self._items:
+                found = bool(self._items)
+                if found:
                     item, wake = self._take()
-                    break
-                if self._closed:
+                elif self._closed:
                     raise ChannelClosed
-            self._wait_for_item(timeout, until)
+            if not found:
+                self._wait_for_item(timeout, until)
         if wake is not None:
             wake()
         return item
@@ -159,14 +161,16 @@ class Handler(Generic[T]):
         return self
 
     def __next__(self) -> T:
-        while True:
+        found = False
+        while not found:
             with self._lock:
-                if self._items:
+                found = bool(self._items)
+                if found:
                     item, wake = self._take()
-                    break
-                if self._closed:
+                elif self._closed:
                     raise StopIteration
-            self._wait_for_item(None, None)
+            if not found:
+                self._wait_for_item(None, None)
         if wake is not None:
             wake()
         return item

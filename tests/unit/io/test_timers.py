@@ -58,9 +58,12 @@ def test_loop_starts_repeating_at_a_given_time(loop: Loop) -> None:
 
 def test_loop_leaves_out_what_was_cancelled(loop: Loop) -> None:
     ran: list[str] = []
-    loop.after(0.01, lambda: ran.append("cancelled")).cancel()
 
-    loop.after(0.02, lambda: ran.append("kept"))
+    def begin() -> None:
+        loop.after(0, lambda: ran.append("cancelled")).cancel()
+        loop.after(0, lambda: ran.append("kept"))
+
+    loop.soon(begin)  # the leader, who runs timers, cannot be late for itself
 
     assert until(lambda: ran)
     assert ran == ["kept"]
