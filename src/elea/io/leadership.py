@@ -27,9 +27,6 @@ __all__ = ["HELD_UP", "Leadership"]
 HELD_UP: Final = 0.01
 """Seconds a handler may take before another thread leads."""
 
-IDLE: Final = 0.02
-"""Seconds without a handler running after which the follower sleeps."""
-
 MOMENT: Final = 0.001
 """Seconds without a leader after which the worker leads again: the longest that anything waits unread."""
 
@@ -100,6 +97,7 @@ class Leadership:
         self._busy_since = 0.0
         self._has_follower = False
         self._follower_asleep = False
+        self._deliveries = 0  # by leaders that a follower looks after: while there are new ones it stays awake
         self._promoted = False
         self._watch = _Bell()
 
@@ -158,6 +156,7 @@ class Leadership:
         was_in_turn, self.in_turn = self.in_turn, False
         self.flush()
         self._busy_since = monotonic()
+        self._deliveries += 1
         if self._follower_asleep:
             self._watch.ring()
         elif not self._has_follower:
@@ -274,16 +273,17 @@ class Leadership:
                 if not self._busy_since and not self._promoted:
                     self._watch.wait()
                 self._follower_asleep = False
-                quiet = 0.0
-                while quiet < IDLE and not self._closed:
+                seen = -1
+                while not self._closed and (self._busy_since or seen != self._deliveries):
+                    seen = self._deliveries
+                    if not self._promoted:
+                        self._watch.wait(HELD_UP)
                     if self._promoted:
                         self._promoted = False
                         if self._take(me):
                             return True
-                    self._watch.wait(HELD_UP / 2)
                     if self._take_over(me):
                         return True
-                    quiet = 0.0 if self._busy_since else quiet + HELD_UP / 2
             return False
         finally:
             self._has_follower = False

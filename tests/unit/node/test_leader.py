@@ -897,6 +897,7 @@ def test_node_that_was_late_itself_takes_nobody_for_dead() -> None:
     with elea.open(config("router", listen__endpoints=["tcp/127.0.0.1:0"], transport__link__tx__lease=LONG)) as router:
         locator = router._runtime.links.locators()[0]
         with elea.open(config("client", connect__endpoints=[locator], **short)):
+            wait_until(lambda: len(connections_of(router)) == 1, "a session")
             [connection] = connections_of(router)
             done = threading.Event()
 
