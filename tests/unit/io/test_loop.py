@@ -20,7 +20,7 @@ from elea.api.errors import ChannelClosed
 from elea.io.dispatch import Mailbox
 from elea.io.interrupts import Shield
 from elea.io.leadership import HELD_UP
-from elea.io.loop import IN, OUT, Flushable, Loop, Pollable
+from elea.io.loop import IN, OUT, SERVED, Flushable, Loop, Pollable
 from elea.io.poller import Poller
 from elea.model.errors import OperationTimeout
 from elea.wire import compiled
@@ -330,6 +330,30 @@ def test_who_wants_to_be_looked_at_again_is_until_he_does_not(loop: Loop) -> Non
     time.sleep(0.01)
     assert len(letters.flushed) == 21
     assert letters.times[-1] - letters.times[0] < 20 * SOON
+
+
+@pytest.mark.parametrize("written_in", [0.0, 0.05])
+def test_a_link_is_served_as_long_as_the_last_turn_took_to_write(loop: Loop, written_in: float) -> None:
+    """Else what goes to very many links would be written one by one."""
+
+    class Slow(Flushable):
+        def on_flush(self) -> bool:
+            self.is_dirty = False
+            time.sleep(written_in)
+            return False
+
+    served: list[bool] = []
+
+    def serve() -> None:
+        loop.begin_serving(Pollable())
+        time.sleep(2 * SERVED)
+        served.append(loop.is_served_long())
+
+    loop.soon(lambda: loop.flush_soon(Slow()))
+    loop.soon(lambda: loop.soon(serve))
+
+    assert until(lambda: served)
+    assert served == [written_in == 0.0]
 
 
 def test_a_failure_to_write_stops_no_other(loop: Loop, caplog: pytest.LogCaptureFixture) -> None:
