@@ -258,10 +258,10 @@ def test_a_number_that_gets_another_meaning_means_that() -> None:
         (connection,) = there._runtime.links.connections
         found = []
         for key in ("t/a", "t/b"):
-            connection.session.say(m.Declare(m.DeclareKeyExpr(500, 0, key), qos=8))
-            connection.session.outbox.put(11, (messages, b""), len(messages), False, 400)
+            connection.face.say(m.Declare(m.DeclareKeyExpr(500, 0, key), qos=8))
+            connection.face.outbox.put(11, (messages, b""), len(messages), False, 400)
             found += rows_of(subscriber, 400)
-            connection.session.say(m.Declare(m.UndeclareKeyExpr(500), qos=8))
+            connection.face.say(m.Declare(m.UndeclareKeyExpr(500), qos=8))
 
     assert [row["key"] for row in found] == ["t/a"] * 400 + ["t/b"] * 400
 

@@ -243,8 +243,8 @@ def test_malformed_gossip_is_counted_and_the_link_stays(start: Open) -> None:
     liar = start("E", entries={"connect/endpoints": [locator], "listen/endpoints": []})
     (connection,) = liar._runtime.links.connections
 
-    connection.session.say(Oam(BodyForm.ZBufForm, 1, qos=8, body=b"\x05\x07"))
-    connection.session.say(Oam(BodyForm.ZBufForm, 99, qos=8, body=b"?"))
+    connection.face.say(Oam(BodyForm.ZBufForm, 1, qos=8, body=b"\x05\x07"))
+    connection.face.say(Oam(BodyForm.ZBufForm, 99, qos=8, body=b"?"))
     heard(liar, victim, "still/here")
 
     assert victim._runtime.discovery.malformed == 1

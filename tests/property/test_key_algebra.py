@@ -19,7 +19,8 @@ from elea.model.globs import Glob, compile_characters, compile_chunks, glob_cove
 from elea.model.globsearch import find_witness
 from elea.model.keyexplain import explain
 from elea.model.keyexpr import KeyExpr, canonize, includes, intersects, witness
-from elea.model.pattern import Pattern, PatternKind, cover
+from elea.model.keytext import cover
+from elea.model.pattern import Pattern, PatternKind
 from elea.model.resource import Resource, path_includes, paths_intersect
 from elea.space.keytree import KeyTree
 

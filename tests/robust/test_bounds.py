@@ -14,7 +14,8 @@ import zenoh
 
 import elea
 from elea.model.errors import LimitReached
-from elea.space.face import Declare, Entity, Interest, InterestMode, Kinds, Region, Undeclare
+from elea.model.qos import Role
+from elea.space.face import Declare, Entity, Interest, InterestMode, Kinds, Region, Subject, Undeclare
 from elea.space.neighbour import Neighbour
 from elea.space.space import Space
 from elea.wire import compiled
@@ -155,16 +156,13 @@ class Silent:
     """A client that says much and hears nothing."""
 
     region = Region.CLIENTS
-    node_id = b"\x01"
-    role = elea.WhatAmI.CLIENT
+    subject = Subject(b"\x01", Role.CLIENT)
 
     def send(self, message: object) -> None: ...
 
 
 @pytest.fixture
 def space() -> Space:
-    from elea.model.qos import Role
-
     return Space(Role.ROUTER, b"\x02")
 
 

@@ -15,20 +15,16 @@ exactly. Spec: design.md section 2, zenoh-1.md section 11, zenoh-2018.md Z18-RES
 from __future__ import annotations
 
 from enum import Enum
-from typing import Final
 
 from elea.model import keyexpr
-from elea.model.errors import InvalidKeyExpr, LimitReached
+from elea.model.errors import LimitReached
 from elea.model.globs import Glob, compile_characters, compile_chunks, globs_intersect
 from elea.model.globsearch import find_counterexample, find_witness
 from elea.model.keyexpr import KeyExpr
 from elea.model.resource import Resource, Selection
 from elea.model.values import value_class
 
-__all__ = ["EARLY", "Pattern", "PatternKind", "cover", "includes", "intersects"]
-
-EARLY: Final = "zenoh://"
-"""How the text of an early pattern begins, where the space holds both kinds: no 1.x expression has two slashes."""
+__all__ = ["Pattern", "PatternKind"]
 
 
 class PatternKind(Enum):
@@ -61,15 +57,6 @@ class Pattern:
         if isinstance(source, str):
             keyexpr.check(source)
         return cls(str(source))
-
-    @classmethod
-    def parse(cls, text: str) -> Pattern:
-        """The pattern that the space writes so.
-
-        >>> Pattern.parse("zenoh://a/b?").kind, Pattern.parse("a/*").kind
-        (<PatternKind.CHARACTERS: 'characters'>, <PatternKind.CHUNKS: 'chunks'>)
-        """
-        return cls.of(Resource.parse(text) if text.startswith(EARLY) else text)
 
     @property
     def concrete(self) -> bool:
@@ -130,52 +117,3 @@ class Pattern:
         if self.kind is PatternKind.CHUNKS:
             return compile_chunks(self.text)
         return compile_characters(self.text)
-
-
-# -- texts, as declarations carry them ------------------------------------------------------------------------
-
-
-def intersects(a: str, b: str) -> bool:
-    """Whether some key belongs to both of two patterns of either grammar."""
-    if a.startswith(EARLY) or b.startswith(EARLY):
-        return Pattern.parse(a).intersects(Pattern.parse(b))
-    return keyexpr.intersects(a, b)
-
-
-def includes(a: str, b: str) -> bool:
-    """Whether every key of the second belongs to the first."""
-    if a.startswith(EARLY) or b.startswith(EARLY):
-        return Pattern.parse(a).includes(Pattern.parse(b))
-    return keyexpr.includes(a, b)
-
-
-def cover(text: str) -> str:
-    """A 1.x expression that has every key of a pattern that 1.x wildcards can have: what a 1.x node is told.
-
-    It may have more; where samples go is decided with the pattern itself.
-
-    >>> cover("zenoh://a/b?/c*"), cover("zenoh://a/x**/y"), cover("a/*")
-    ('a/b$*/c$*', 'a/**', 'a/*')
-    """
-    if not text.startswith(EARLY):
-        return text
-    found: list[str] = []
-    for chunk in Pattern.parse(text).text.split("/"):
-        if "**" in chunk:  # it reads slashes, too
-            found.append("**")
-            break
-        found.append(_cover_chunk(chunk))
-    made = "/".join(found)
-    try:
-        return str(KeyExpr.autocanonize(made))
-    except InvalidKeyExpr:  # a key that only the early dialects can name
-        return "**"
-
-
-def _cover_chunk(chunk: str) -> str:
-    if "*" not in chunk and "?" not in chunk:
-        return chunk
-    made = chunk.replace("?", "*")
-    while "**" in made:
-        made = made.replace("**", "*")
-    return "*" if made == "*" else made.replace("*", "$*")

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from elea.io.dispatch import Mailbox
-from elea.model import keyexpr, pattern
+from elea.model import keyexpr, keytext
 from elea.model.keyexpr import KeyExpr
 from elea.model.limits import CACHED_KEY_CHARS, CACHED_ROUTES
 from elea.model.qos import QueryTarget
@@ -126,7 +126,7 @@ class Watching:
         """Whether a message is about what it watches."""
         if not self.kinds & KIND_OF[message.entity]:
             return False
-        return message.key is None or pattern.intersects(self.key, message.key)
+        return message.key is None or keytext.intersects(self.key, message.key)
 
 
 KIND_OF = {Entity.SUBSCRIBER: Kinds.SUBSCRIBERS, Entity.QUERYABLE: Kinds.QUERYABLES, Entity.TOKEN: Kinds.TOKENS}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from elea.model import pattern
+from elea.model import keytext
 from elea.model.limits import MAX_DECLARATIONS
 from elea.space.face import Declare, Entity, Undeclare
 from elea.space.keytree import KeyTree
@@ -150,4 +150,4 @@ class Declarations:
 
 def is_complete_for(record: Record, neighbour: Neighbour, key: str) -> bool:
     """Whether a neighbour is told that someone has all there is on `key`."""
-    return record.complete_for(neighbour) and pattern.includes(record.key, key)
+    return record.complete_for(neighbour) and keytext.includes(record.key, key)

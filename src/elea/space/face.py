@@ -79,7 +79,7 @@ class Declare:
     """An entity `id` exists on `key`; `interest_id` says which interest's question this answers.
 
     The key is a 1.x key expression, or a pattern of the early grammar (`zenoh://a/b?`): both kinds meet in the space
-    (`elea.model.pattern`). What else an entity may come to say, such as a mode, a predicate, a durability or its
+    (`elea.model.keytext`). What else an entity may come to say, such as a mode, a predicate, a durability or its
     origin, has its place here.
     """
 

@@ -10,7 +10,7 @@ keys of four chunks a concrete key is looked up in 2 µs, and one among 100,000 
 costs 160 to 900 octets (measured with CPython 3.11).
 
 Patterns of the early grammar (`zenoh://a/b?`), whose wildcards work on characters, are kept beside the tree and
-compared one by one, exactly (`elea.model.pattern`).
+compared one by one, exactly (`elea.model.keytext`).
 
 A walk may go on while another thread changes the tree: it finds all that was there the whole time, and of what came or
 went meanwhile some. So a walk needs no lock, only the change does.
@@ -19,10 +19,13 @@ went meanwhile some. So a walk needs no lock, only the change does.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from elea.model.chunkrow import Row, dollar_includes
-from elea.model.pattern import EARLY, Pattern
+from elea.model.keytext import EARLY, pattern_of
+
+if TYPE_CHECKING:
+    from elea.model.pattern import Pattern
 
 __all__ = ["KeyTree"]
 
@@ -145,7 +148,7 @@ class KeyTree(Generic[T]):
     def add(self, key: str, value: T) -> None:
         """Store a value under a key expression or early pattern, in place of one already there."""
         if key.startswith(EARLY):
-            self._early[key] = (Pattern.parse(key), value)
+            self._early[key] = (pattern_of(key), value)
             return
         node = self._root
         for chunk in key.split("/"):
@@ -203,14 +206,14 @@ class KeyTree(Generic[T]):
 
     def _intersecting_early(self, key: str) -> list[T]:
         """The same where one side at least may be an early pattern."""
-        pattern = Pattern.parse(key)
+        pattern = pattern_of(key)
         self.visited += len(self._early)
         found = [value for other, value in list(self._early.values()) if other.intersects(pattern)]
         if not key.startswith(EARLY):
             return self._intersecting(key) + found
         for text, value in self._texts():
             self.visited += 1
-            if pattern.intersects(Pattern.of(text)):
+            if pattern.intersects(pattern_of(text)):
                 found.append(value)
         return found
 
@@ -227,10 +230,10 @@ class KeyTree(Generic[T]):
     def including(self, key: str) -> list[T]:
         """The values whose key expressions have every key of this one, as far as `keyexpr.includes` sees it."""
         if self._early or key.startswith(EARLY):
-            pattern = Pattern.parse(key)
+            pattern = pattern_of(key)
             early = [value for other, value in list(self._early.values()) if other.includes(pattern)]
             if key.startswith(EARLY):
-                return early + [value for text, value in self._texts() if Pattern.of(text).includes(pattern)]
+                return early + [value for text, value in self._texts() if pattern_of(text).includes(pattern)]
             return self._including(key) + early
         return self._including(key)
 

@@ -6,15 +6,13 @@ between client, peer and router is in `regions`. Spec: zenoh-1 sections 9.3, 13 
 
 from __future__ import annotations
 
-from elea.model import keyexpr
+from elea.model import keytext
 from elea.model.encoding import Encoding
 from elea.model.errors import InvalidKeyExpr, InvalidResource, LimitReached
 from elea.model.limits import MAX_QUERIES
 from elea.model.logger import logger
 from elea.model.node_id import NodeId
-from elea.model.pattern import EARLY
 from elea.model.qos import Role
-from elea.model.resource import Resource
 from elea.space.announcements import Announcements
 from elea.space.entities import Declarations, is_complete_for
 from elea.space.face import (
@@ -269,10 +267,7 @@ class Space:
 
     def _is_valid(self, key: str) -> bool:
         try:
-            if key.startswith(EARLY):
-                Resource.parse(key)
-            else:
-                keyexpr.check(key)
+            keytext.check(key)
         except (InvalidKeyExpr, InvalidResource):
             self.ignored.invalid_key += 1
             return False

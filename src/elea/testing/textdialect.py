@@ -22,11 +22,10 @@ from typing import Final
 from elea.io.batchreader import BatchReader
 from elea.io.errors import BatchTooLarge
 from elea.io.outbox import Batch
-from elea.model import keyexpr
+from elea.model import keyexpr, keytext
 from elea.model.details import Details
 from elea.model.errors import Malformed, SessionClosed, SessionRefused
 from elea.model.node_id import NodeId
-from elea.model.pattern import Pattern
 from elea.model.qos import QueryTarget, Role, SampleKind
 from elea.node import dialect
 from elea.node.connection import Connection
@@ -108,7 +107,7 @@ class TextFace(OutboxFace):
         elif word == "DEL":
             self._sample(name, pack(Details(SampleKind.DELETE)), b"")
         elif word in COMING:
-            Pattern.parse(rest)  # of either grammar
+            keytext.check(rest)  # of either grammar
             node.control(self, Declare(COMING[word], int(name), rest, complete=True))
         elif word in GOING:
             node.control(self, Undeclare(GOING[word], int(name)))

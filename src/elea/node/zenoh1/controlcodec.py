@@ -13,8 +13,8 @@ from elea.model import keyexpr
 from elea.model.details import Source
 from elea.model.encoding import Encoding
 from elea.model.errors import InvalidKeyExpr, LimitReached
+from elea.model.keytext import cover
 from elea.model.limits import MAX_RESOURCE_OCTETS
-from elea.model.pattern import cover
 from elea.model.qos import ConsolidationMode, QueryTarget
 from elea.space.face import (
     Control,
