@@ -75,6 +75,10 @@ _INTERPRETED: Final = __file__.endswith(".py")
 none need a `Shield`, which takes 1 µs.
 """
 
+REFUSED: Final = 0
+TAKEN: Final = 1
+FULL: Final = 2
+
 _log = logger("elea.io")
 
 
@@ -234,11 +238,11 @@ class Outbox(Flushable):
             self._write_or_rouse()
         return True
 
-    def push(self, key: int, parts: Sequence[bytes], size: int, most: int = _OVERSHOOT) -> bool:
+    def push(self, key: int, parts: Sequence[bytes], size: int, most: int = _OVERSHOOT) -> int:
         """The same for what can neither wait here nor be lost: taken beyond the bound, up to `most` times it.
 
-        Who may wait does so afterwards, with `wait_for_room` or `hold_back`; else False says that the other node takes
-        nothing more.
+        Returns `REFUSED` if the other node takes nothing more, `TAKEN`, or `FULL` if it was taken and the conduit is at
+        its bound: who may wait does so now, with `wait_for_room` or `hold_back`.
         """
         try:
             lane = self._lanes[key]
@@ -246,7 +250,7 @@ class Outbox(Flushable):
             lane = self._new_lane(key)
         if self._bound < 0 or lane.queued >= self._bound * most:
             self._turn_away(False, len(parts) >> 1)
-            return False
+            return REFUSED
         lane.queued = queued = lane.queued + size
         queue = lane.queue
         queue += parts
@@ -256,7 +260,7 @@ class Outbox(Flushable):
             self._write_now()
         elif self._asleep:
             self._write_or_rouse()
-        return True
+        return FULL if lane.queued >= self._bound else TAKEN
 
     def wait_for_room(self, key: int) -> None:
         """Wait until a conduit is below its bound again; a link that stays full is given up. Raises as `put`."""

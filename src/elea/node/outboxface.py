@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from elea.io.errors import LinkClosed
-from elea.io.outbox import FORWARDED
+from elea.io.outbox import FORWARDED, FULL, REFUSED
 from elea.model.qos import Role
 from elea.model.values import mypyc_attr
 from elea.node.outflow import Outflow
@@ -85,20 +85,27 @@ class OutboxFace:
             with contextlib.suppress(LinkClosed):
                 self.outbox.wait_for_room(conduit)
 
-    def forward(self, parts: Sequence[bytes], size: int, conduit: int, droppable: bool, samples: int) -> None:
+    def forward(
+        self, parts: Sequence[bytes], size: int, conduit: int, droppable: bool, samples: int, led: bool
+    ) -> None:
         """Queue encoded samples. Those that may be dropped are, when there is no room; the others wait for it.
 
         The link the samples came from is not read meanwhile, which is what their publisher asked for with BLOCK; a
         neighbour that takes nothing for `wait_before_close` is given up (zenoh-1 §6.5).
+
+        Args:
+            led: whether this thread leads the loop: asked once for all neighbours.
         """
         outbox = self.outbox
+        taken = True
         if droppable:
             taken = outbox.offer(conduit, parts, size, True, samples)
-        elif self.node.loop.is_led_here():
-            taken = outbox.push(conduit, parts, size, FORWARDED)
-            if not taken:
+        elif led:
+            pushed = outbox.push(conduit, parts, size, FORWARDED)
+            if pushed == REFUSED:
+                taken = False
                 self.node.later(self.on_stalled)
-            elif outbox.is_full(conduit):
+            elif pushed == FULL:
                 outbox.hold_back(conduit)
         else:
             try:

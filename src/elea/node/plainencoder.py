@@ -74,4 +74,5 @@ class _PlainCollector(Collector):
             message = encoder.encode(way.key, meta, payload, qos)
             droppable = not reliable or not qos & 8
             for face in cast("tuple[OutboxFace, ...]", way.faces):
-                face.forward((message, b""), len(message), face.conduit(qos, reliable), droppable, 1)
+                led = face.node.loop.is_led_here()
+                face.forward((message, b""), len(message), face.conduit(qos, reliable), droppable, 1, led)

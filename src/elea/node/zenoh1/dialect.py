@@ -35,7 +35,7 @@ class Zenoh1Dialect(Dialect):
     def __init__(self, links: Links) -> None:
         super().__init__("zenoh1", links)
         node, settings = links.node, links.settings
-        self.encoder = Zenoh1Encoder(node.stamper)
+        self.encoder = Zenoh1Encoder(node.loop, node.stamper)
         self.on_joining: Callable[[Zenoh1Face], None] | None = None
         """Told of a face before it becomes part of the space, which is locked."""
         self.on_oam: Callable[[Zenoh1Face, Oam], None] | None = None

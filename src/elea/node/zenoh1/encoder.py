@@ -16,6 +16,7 @@ from elea.node.zenoh1.pushes import Numbers, OutgoingKey
 from elea.space.way import Collector, Encoder, Publication, Way
 
 if TYPE_CHECKING:
+    from elea.io.loop import Loop
     from elea.model.errors import EleaError
     from elea.node.stamper import Stamper
     from elea.node.zenoh1.face import Zenoh1Face
@@ -33,7 +34,8 @@ TOGETHER: Final = 1 << 18
 class Zenoh1Encoder(Encoder):
     """The encoder of all 1.x faces of a node."""
 
-    def __init__(self, stamper: Stamper | None) -> None:
+    def __init__(self, loop: Loop, stamper: Stamper | None) -> None:
+        self._loop = loop
         self._stamper = stamper
         self._numbers = Numbers()
 
@@ -48,15 +50,11 @@ class Zenoh1Encoder(Encoder):
         return PutWay(key, neighbours, self, OutgoingKey(key, number))
 
     def collector(self) -> Collector:
-        return Fanout(self._stamper)
+        return Fanout(self._loop, self._stamper)
 
 
 class PutWay(Zenoh1Way):
     """A way with what puts of this process need."""
-
-    def __init__(self, key: str, neighbours: tuple[Zenoh1Face, ...], encoder: Encoder, outgoing: OutgoingKey) -> None:
-        super().__init__(key, neighbours, encoder, outgoing)
-        self.neighbours = neighbours
 
     def put(self, meta: bytes | None, payload: bytes, qos: int, reliable: bool) -> EleaError | None:
         parts = (self.outgoing.header(meta, len(payload), qos), payload)

@@ -8,19 +8,18 @@ joined once for all of them. Spec: zenoh-1 §13.2.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Final
 
+from elea.io.loop import Loop
 from elea.model.values import mypyc_attr
+from elea.node.outboxface import OutboxFace
 from elea.node.stamper import FIRST_OCTET, Stamper
 from elea.node.zenoh1.namedroutes import NamedRoutes
 from elea.node.zenoh1.pushes import OutgoingKey
 from elea.space.way import Collector, Encoder, Way
 from elea.wire.zenoh1.samples import Pushed
 
-if TYPE_CHECKING:
-    from elea.space.face import Face
-
-__all__ = ["Fanout", "Forwarder", "Zenoh1Way"]
+__all__ = ["Fanout", "Zenoh1Way"]
 
 JOINED: Final = 16_384
 """Octets of samples joined to one part: a few of them fill a batch."""
@@ -29,32 +28,23 @@ ALONE: Final = 2_048
 """Octets of a payload above which it is cheaper to leave it where it is than to join it to others."""
 
 
-class Forwarder(Protocol):
-    """A session that samples can be sent through."""
-
-    room: int
-    """Bytes that fit one batch there."""
-
-    def forward(self, parts: Sequence[bytes], size: int, conduit: int, droppable: bool, samples: int) -> None: ...
-
-
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Zenoh1Way(Way):
     """Samples of one key to some 1.x neighbours; keys that go to the same ones have the same tuple of them."""
 
-    def __init__(self, key: str, neighbours: Any, encoder: Encoder, outgoing: OutgoingKey) -> None:
-        faces: tuple[Face, ...] = neighbours
-        super().__init__(key, faces, encoder)
-        self.forwarders: tuple[Forwarder, ...] = neighbours
+    def __init__(self, key: str, neighbours: tuple[OutboxFace, ...], encoder: Encoder, outgoing: OutgoingKey) -> None:
+        super().__init__(key, neighbours, encoder)
+        self.neighbours = neighbours
         self.outgoing = outgoing
 
 
 class Fanout(Collector):
     """What one source has collected for some neighbours; `flush` sends it."""
 
-    def __init__(self, stamper: Stamper | None) -> None:
+    def __init__(self, loop: Loop, stamper: Stamper | None) -> None:
+        self._loop = loop
         self._stamper = stamper
-        self._faces: tuple[Forwarder, ...] = ()
+        self._faces: tuple[OutboxFace, ...] = ()
         self._conduit = 0
         self._droppable = False
         self._parts: list[bytes] = []  # two for each sample, or for several joined
@@ -62,7 +52,7 @@ class Fanout(Collector):
 
     def add(self, way: Way, run: list[Pushed], reliable: bool, now_ns: int, is_stamped: bool = False) -> None:
         assert isinstance(way, Zenoh1Way)  # its encoder is the one that has made this collector
-        self._turn_to(way.forwarders, run[0][3], reliable)
+        self._turn_to(way.neighbours, run[0][3], reliable)
         if self._stamper is None or is_stamped:
             way.outgoing.rewrite(run, self._parts)
         else:
@@ -83,7 +73,7 @@ class Fanout(Collector):
             return start
         at, count, qos = start, len(run), run[start][3]
         by_number = routes.by_number
-        faces: tuple[Forwarder, ...] | None = None
+        faces: tuple[OutboxFace, ...] | None = None
         pieces: list[bytes] = []
         octets, limit = 0, 0
         low, left, stamps = 0, 0, stamper.stamps
@@ -99,10 +89,10 @@ class Fanout(Collector):
             way = route.ways[0]
             if not isinstance(way, Zenoh1Way):
                 break
-            if way.forwarders is not faces:
+            if way.neighbours is not faces:
                 self._join(pieces)
                 octets = 0
-                faces = way.forwarders
+                faces = way.neighbours
                 self._turn_to(faces, qos, reliable)
                 limit = min(JOINED, min([face.room for face in faces]))
             if left == 0:
@@ -133,7 +123,7 @@ class Fanout(Collector):
             self._extra += (len(pieces) >> 2) - 1
             pieces.clear()
 
-    def _turn_to(self, faces: tuple[Forwarder, ...], qos: int, reliable: bool) -> None:
+    def _turn_to(self, faces: tuple[OutboxFace, ...], qos: int, reliable: bool) -> None:
         """Send what was collected if the next sample goes another way."""
         conduit = (qos & 7) << 1 | reliable
         droppable = not reliable or not qos & 8
@@ -164,5 +154,6 @@ class Fanout(Collector):
 
     def _send(self, parts: Sequence[bytes], samples: int) -> None:
         size = sum(map(len, parts))
+        led = self._loop.is_led_here()
         for face in self._faces:
-            face.forward(parts, size, self._conduit, self._droppable, samples)
+            face.forward(parts, size, self._conduit, self._droppable, samples, led)

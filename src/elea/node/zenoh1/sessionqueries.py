@@ -14,6 +14,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from elea.io.dispatch import Mailbox
+from elea.io.outbox import FULL, REFUSED
 from elea.model import keyexpr
 from elea.model.errors import DecodeError, InvalidKeyExpr
 from elea.model.limits import HELD_OCTETS, MAX_OCTETS, MAX_REMEMBERED
@@ -265,10 +266,11 @@ class SessionQueries:
 
     def _put(self, conduit: int, parts: tuple[bytes, ...], size: int) -> None:
         session = self._session
-        if not session.outbox.push(conduit, parts, size):
+        pushed = session.outbox.push(conduit, parts, size)
+        if pushed == REFUSED:
             self._stalled = True
             session.node.later(session.on_stalled)
-        elif session.outbox.is_full(conduit):
+        elif pushed == FULL:
             session.node.crowded(lambda: session.wait_for_room(conduit))
 
 

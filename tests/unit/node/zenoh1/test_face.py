@@ -81,7 +81,7 @@ def frame(key: int, queue: list[bytes], queued: int, most: int) -> tuple[Sequenc
 def session_with(node: Node) -> Zenoh1Face:
     agreement = Agreement(b"\2", Role.CLIENT, 65_535, (1 << 28) - 1, True, False, False, 1, 0, 0, 10.0, 10.0)
     outbox = Outbox(Nowhere(), frame, node.loop, room=60_000, on_blocked=lambda _: None)
-    face = Zenoh1Face(node, agreement, Subject(b"\2", Role.CLIENT), outbox, Zenoh1Encoder(node.stamper))
+    face = Zenoh1Face(node, agreement, Subject(b"\2", Role.CLIENT), outbox, Zenoh1Encoder(node.loop, node.stamper))
     with node.lock:
         node.space.add_face(face)
     return face

@@ -8,11 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from elea.io.loop import Loop
 from elea.model.node_id import NodeId
 from elea.model.timestamp import Hlc
+from elea.node.outboxface import OutboxFace
 from elea.node.route import Route
 from elea.node.stamper import Stamper
-from elea.node.zenoh1.fanout import ALONE, JOINED, Fanout, Forwarder, Zenoh1Way
+from elea.node.zenoh1.fanout import ALONE, JOINED, Fanout, Zenoh1Way
 from elea.node.zenoh1.namedroutes import NamedRoutes
 from elea.node.zenoh1.pushes import OutgoingKey
 from elea.protocol.zenoh1.sender import count_messages
@@ -23,6 +25,7 @@ from elea.wire.zenoh1.samples import Pushed
 
 NOW = 1_700_000_000_000_000_000
 OWN = NodeId(b"\xe1\xea")
+LOOP = Loop("test")  # it is given nothing, so it starts no thread
 
 
 class Keeper:
@@ -32,7 +35,7 @@ class Keeper:
         raise AssertionError("bundles have nothing to do with stores")
 
 
-class Neighbour:
+class Neighbour(OutboxFace):
     """Keeps what it is sent."""
 
     def __init__(self, room: int = 60_000) -> None:
@@ -42,7 +45,9 @@ class Neighbour:
         self.samples = 0
         self.largest = 0
 
-    def forward(self, parts: Sequence[bytes], size: int, conduit: int, droppable: bool, samples: int) -> None:
+    def forward(
+        self, parts: Sequence[bytes], size: int, conduit: int, droppable: bool, samples: int, led: bool
+    ) -> None:
         assert size == sum(map(len, parts))
         assert not len(parts) & 1
         self.got.append((conduit, droppable, b"".join(parts)))
@@ -51,7 +56,7 @@ class Neighbour:
         self.largest = max(self.largest, *(len(parts[at]) + len(parts[at + 1]) for at in range(0, len(parts), 2)))
 
 
-def way_to(key: str, number: int, faces: tuple[Forwarder, ...]) -> Zenoh1Way:
+def way_to(key: str, number: int, faces: tuple[OutboxFace, ...]) -> Zenoh1Way:
     return Zenoh1Way(key, faces, NOWHERE, OutgoingKey(key, number))
 
 
@@ -69,8 +74,8 @@ payloads = st.lists(st.binary(max_size=40) | st.integers(0, 30_000).map(bytes), 
 @given(st.lists(st.tuples(st.sampled_from([1, 2, 3]), st.sampled_from([5, 13, 3]), payloads), max_size=12))
 def test_every_neighbour_gets_every_sample_in_order(runs: list[tuple[int, int, list[bytes]]]) -> None:
     alone, first, second = Neighbour(), Neighbour(), Neighbour(20_000)
-    groups: dict[int, tuple[Forwarder, ...]] = {1: (alone,), 2: (first, second), 3: (second,)}
-    bundle = Fanout(None)
+    groups: dict[int, tuple[OutboxFace, ...]] = {1: (alone,), 2: (first, second), 3: (second,)}
+    bundle = Fanout(LOOP, None)
     expected: dict[Neighbour, list[bytes]] = {alone: [], first: [], second: []}
 
     for number, qos, values in runs:
@@ -100,8 +105,8 @@ def test_samples_of_many_keys_are_what_they_are_one_by_one(samples: list[tuple[i
     """Keys 0 to 3 pass to two groups of neighbours, key 4 is kept here too, key 5 is unknown."""
     mixed, single = Neighbour(), Neighbour()
     stamper, twin = Stamper(Hlc(OWN)), Stamper(Hlc(OWN))
-    one, other = Fanout(stamper), Fanout(twin)
-    groups: list[list[tuple[Forwarder, ...]]] = [[(mixed,), (mixed,)], [(single,), (single,)]]
+    one, other = Fanout(LOOP, stamper), Fanout(LOOP, twin)
+    groups: list[list[tuple[OutboxFace, ...]]] = [[(mixed,), (mixed,)], [(single,), (single,)]]
     ways = [
         [Route(f"key/{n}", 0, (), (way_to(f"key/{n}", n, g[n & 1]),), (Keeper(),) if n == 4 else ()) for n in range(5)]
         for g in groups
@@ -140,13 +145,13 @@ def test_samples_of_many_keys_are_joined_as_far_as_every_neighbour_can_take_it(
     rooms: tuple[int, ...], largest: int
 ) -> None:
     neighbours = [Neighbour(room) for room in rooms]
-    faces: tuple[Forwarder, ...] = tuple(neighbours)
+    faces: tuple[OutboxFace, ...] = tuple(neighbours)
     ways = [way_to(f"key/{number}", number, faces) for number in range(300)]
     routes = NamedRoutes(lambda header, scope, suffix: passing(ways[scope]))
     for number in range(300):
         routes.of(0x5D, number, b"", 0)
     run: list[Pushed] = [(0x5D, n * 7 % 300, b"", 5, None, bytes(n % largest)) for n in range(1_000)]
-    bundle = Fanout(Stamper(Hlc(OWN)))
+    bundle = Fanout(LOOP, Stamper(Hlc(OWN)))
 
     assert bundle.add_mixed(run, 0, routes, 0, True, NOW) == len(run)
     bundle.flush()
@@ -165,13 +170,13 @@ def test_samples_of_many_keys_are_joined_as_far_as_every_neighbour_can_take_it(
 
 def test_large_payloads_of_many_keys_are_not_copied() -> None:
     neighbour = Neighbour()
-    faces: tuple[Forwarder, ...] = (neighbour,)
+    faces: tuple[OutboxFace, ...] = (neighbour,)
     ways = [way_to(f"key/{number}", number, faces) for number in range(4)]
     routes = NamedRoutes(lambda header, scope, suffix: passing(ways[scope]))
     for number in range(4):
         routes.of(0x5D, number, b"", 0)
     run: list[Pushed] = [(0x5D, n, b"", 5, None, bytes(ALONE + (n == 2))) for n in range(4)]
-    bundle = Fanout(Stamper(Hlc(OWN)))
+    bundle = Fanout(LOOP, Stamper(Hlc(OWN)))
 
     assert bundle.add_mixed(run, 0, routes, 0, True, NOW) == 2
     assert bundle.add_mixed(run, 2, routes, 0, True, NOW) == 2
@@ -197,8 +202,8 @@ def plain(octets: bytes) -> list[tuple[m.Push, int | None]]:
 
 def test_runs_of_many_keys_are_handed_over_once() -> None:
     neighbour = Neighbour()
-    faces: tuple[Forwarder, ...] = (neighbour,)
-    bundle = Fanout(None)
+    faces: tuple[OutboxFace, ...] = (neighbour,)
+    bundle = Fanout(LOOP, None)
 
     for number in range(1, 100):
         bundle.add(way_to(f"key/{number}", number, faces), run(5, b"value"), True, 0)
@@ -212,8 +217,8 @@ def test_runs_of_many_keys_are_handed_over_once() -> None:
 @pytest.mark.parametrize("other", [(3, True), (5, False)])
 def test_another_quality_of_service_is_handed_over_apart(other: tuple[int, bool]) -> None:
     neighbour = Neighbour()
-    faces: tuple[Forwarder, ...] = (neighbour,)
-    bundle = Fanout(None)
+    faces: tuple[OutboxFace, ...] = (neighbour,)
+    bundle = Fanout(LOOP, None)
 
     bundle.add(way_to("a", 1, faces), run(5, b"x"), True, 0)
     bundle.add(way_to("a", 1, faces), run(other[0], b"x"), other[1], 0)
@@ -227,7 +232,7 @@ def test_another_quality_of_service_is_handed_over_apart(other: tuple[int, bool]
 
 def test_what_is_joined_fits_a_batch_of_every_neighbour() -> None:
     small, large = Neighbour(1_000), Neighbour()
-    bundle = Fanout(None)
+    bundle = Fanout(LOOP, None)
 
     bundle.add(way_to("a", 1, (small, large)), run(5, *[bytes(100)] * 400), True, 0)
     bundle.flush()
@@ -238,7 +243,7 @@ def test_what_is_joined_fits_a_batch_of_every_neighbour() -> None:
 
 def test_joining_leaves_large_samples_alone() -> None:
     one, other = Neighbour(), Neighbour()
-    bundle = Fanout(None)
+    bundle = Fanout(LOOP, None)
 
     bundle.add(way_to("a", 1, (one, other)), run(5, bytes(50_000), bytes(50_000)), True, 0)
     bundle.flush()
