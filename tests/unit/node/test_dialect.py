@@ -77,8 +77,13 @@ def lines(router: elea.Session) -> Iterator[Lines]:
     made.close()
 
 
+def await_subscriber(router: elea.Session, key: str) -> None:
+    eventually(lambda: router._node.route(router._node.local, key).ways, f"a subscriber to {key}")
+
+
 def test_a_sample_goes_both_ways(router: elea.Session, robot: elea.Session, lines: Lines) -> None:
     with robot.declare_subscriber("home/**") as subscriber:
+        await_subscriber(router, "home/a")
         lines.say("SUB 1 home/**", 'PUT home/a "from lines \\u00e9"', "DEL home/b")
 
         first, second = subscriber.handler.recv(timeout=WAIT), subscriber.handler.recv(timeout=WAIT)
@@ -113,8 +118,10 @@ def test_patterns_of_both_grammars_meet_exactly(router: elea.Session, robot: ele
     eventually(lambda: not publisher.matching_status.matching, "its end")
 
 
-def test_a_query_goes_both_ways(robot: elea.Session, lines: Lines) -> None:
+def test_a_query_goes_both_ways(router: elea.Session, robot: elea.Session, lines: Lines) -> None:
     with robot.declare_queryable("math/*", lambda query: query.reply("math/sum", str(query.parameters))):
+        querier = router.declare_querier("math/sum")
+        eventually(lambda: querier.matching_status.matching, "the queryable")
         lines.say("GET 7 math/sum?a=1")
         assert [lines.hear(), lines.hear()] == ['REPLY 7 math/sum "a=1"', "END 7"]
 
@@ -145,7 +152,8 @@ def test_the_session_api_speaks_it_too(router: elea.Session, robot: elea.Session
     with elea.open(config("client", connect__endpoints=[locator])) as session:
         with session.declare_subscriber("from/robot") as subscriber, robot.declare_subscriber("from/text") as theirs:
             publisher = session.declare_publisher("from/text")
-            eventually(lambda: router._node.route(router._node.local, "from/robot").ways, "the subscriber")
+            await_subscriber(router, "from/robot")
+            await_subscriber(router, "from/text")
             robot.put("from/robot", "to text", congestion_control=BLOCK)
             publisher.put("to robot")
             session.put("from/text", "and again", congestion_control=BLOCK)
@@ -165,8 +173,11 @@ def test_the_session_api_speaks_it_too(router: elea.Session, robot: elea.Session
 @pytest.mark.parametrize(
     "line", ["PUT", "PUT a//b 1", "PUT a {", "SUB x a", "GET 1 ", "WHAT", "\xff", "SUB 1 **/**x", "HELLO client 1f"]
 )
-def test_a_line_that_makes_no_sense_ends_its_link_only(robot: elea.Session, lines: Lines, line: str) -> None:
+def test_a_line_that_makes_no_sense_ends_its_link_only(
+    router: elea.Session, robot: elea.Session, lines: Lines, line: str
+) -> None:
     with robot.declare_subscriber("home/**") as subscriber:
+        await_subscriber(router, "home/x")
         lines.say(line)
         assert lines.hear() == ""
 
