@@ -60,6 +60,7 @@ WAY_OF_A_SAMPLE = [
     "io/outbox.py",
     "io/spin.py",
     "io/timers.py",
+    "io/waiters.py",
     "model/chunkrow.py",
     "model/details.py",
     "model/keyexpr.py",

@@ -11,7 +11,6 @@ What a message or a batch is, the framing function knows; nothing here does.
 
 from __future__ import annotations
 
-import contextlib
 import threading
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
@@ -23,6 +22,7 @@ from elea.io.link import Link, Octets, TcpLink, UnixLink, after
 from elea.io.loop import Flushable, Loop
 from elea.io.losses import Losses
 from elea.io.timers import monotonic
+from elea.io.waiters import Waiters
 from elea.model.limits import CONTROL_BATCHES, QUEUE_BYTES
 from elea.model.logger import logger
 
@@ -165,7 +165,7 @@ class Outbox(Flushable):
         self._held = False
         self._right = threading.Lock()  # to write; taken without waiting, always
         self._books = threading.Lock()
-        self._waiters: list[threading.Lock] = []
+        self._waiters = Waiters()
         self._blocked = False  # the kernel takes no more
         self._asleep = True  # the leader does not look after it
         self._seen = 0  # batches, when it looked last
@@ -340,14 +340,14 @@ class Outbox(Flushable):
             return self._is_open()
         deadline = monotonic() + timeout
         while self._is_open():
-            waiter = self._register()
+            waiter = self._waiters.register()
             if lane.queued <= self._half:
-                self._unregister(waiter)
+                self._waiters.unregister(waiter)
                 return self._is_open()
             self._rouse()
             remaining = deadline - monotonic()
             if remaining <= 0 or not waiter.acquire(timeout=remaining):
-                self._unregister(waiter)
+                self._waiters.unregister(waiter)
                 return self._is_open() and lane.queued <= self._half
         return False
 
@@ -356,14 +356,14 @@ class Outbox(Flushable):
         deadline = monotonic() + timeout
         while True:
             self._write_now()
-            waiter = self._register()
+            waiter = self._waiters.register()
             if not self._is_open() or self._all_written():
-                self._unregister(waiter)
+                self._waiters.unregister(waiter)
                 return self._is_open()
             self._rouse()
             remaining = deadline - monotonic()
             if remaining <= 0 or not waiter.acquire(timeout=remaining):
-                self._unregister(waiter)
+                self._waiters.unregister(waiter)
                 return self._is_open() and self._all_written()
 
     def close(self, reason: int = REASON_GENERIC) -> None:
@@ -393,35 +393,20 @@ class Outbox(Flushable):
             self.waited += 1
         deadline = monotonic() + (self._wait_before_drop if droppable else self._wait_before_close)
         while True:
-            waiter = self._register()
+            waiter = self._waiters.register()
             # Half empty, not just below the bound: else every batch written would wake a thread for one message.
             if lane.queued <= self._half and self._is_open():
-                self._unregister(waiter)
+                self._waiters.unregister(waiter)
                 return True
             self._rouse()
             remaining = deadline - monotonic()
             if self._is_open() and remaining > 0 and waiter.acquire(timeout=remaining):
                 continue
-            self._unregister(waiter)
+            self._waiters.unregister(waiter)
             return lane.queued < self._bound  # never, once the link has ended
 
     def _turn_away(self, droppable: bool, messages: int) -> None:
         self.losses.add("closed" if self.error is not None else "full" if droppable else "refused", messages)
-
-    def _register(self) -> threading.Lock:
-        waiter = threading.Lock()
-        waiter.acquire()
-        self._waiters.append(waiter)
-        return waiter
-
-    def _unregister(self, waiter: threading.Lock) -> None:
-        with contextlib.suppress(ValueError):  # woken in between
-            self._waiters.remove(waiter)
-
-    def _wake_waiters(self) -> None:
-        with contextlib.suppress(IndexError):
-            while True:
-                self._waiters.pop().release()
 
     def _is_open(self) -> bool:
         # A method, so that nobody who reads it twice is told by a type checker that it cannot have changed.
@@ -482,8 +467,8 @@ class Outbox(Flushable):
         elif self._work():
             if self._asleep and not self._blocked:
                 self._rouse()
-        elif self._waiters:
-            self._wake_waiters()
+        elif self._waiters.some:
+            self._waiters.wake()
 
     def _rouse(self) -> None:
         """Have the leader look after it."""
@@ -522,8 +507,8 @@ class Outbox(Flushable):
         if self._work() and not self._blocked and not self._right.locked():
             self._asleep = False
             return True
-        if self._waiters and not self._blocked:
-            self._wake_waiters()
+        if self._waiters.some and not self._blocked:
+            self._waiters.wake()
         return False
 
     def on_writable(self) -> None:
@@ -564,8 +549,8 @@ class Outbox(Flushable):
                 self.batches += len(batches)
                 if not self._write(batches):
                     return False
-                if self._waiters and (lane is None or lane.queued <= self._half):
-                    self._wake_waiters()
+                if self._waiters.some and (lane is None or lane.queued <= self._half):
+                    self._waiters.wake()
         except LinkClosed as error:
             self._fail(error)
         except BaseException as error:
@@ -682,7 +667,7 @@ class Outbox(Flushable):
         if self._right.acquire(False):  # else who writes now sees to it
             self._discard()
             self._right.release()
-        self._wake_waiters()
+        self._waiters.wake()
 
     def _tell_broken(self) -> None:
         if self._broken is not None and self._on_broken is not None:
