@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
 from elea.aio.inbox import Overflow, into_inbox
 from elea.api import handle as threaded
+from elea.api.apierrors import ChannelClosed
 from elea.api.callbacks import Callback
-from elea.api.errors import ChannelClosed
 from elea.api.identity import EntityGlobalId
 
 if TYPE_CHECKING:

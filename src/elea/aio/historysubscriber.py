@@ -11,9 +11,9 @@ from elea.aio.inbox import Overflow
 from elea.aio.subscriber import Subscriber
 from elea.aio.workers import in_thread
 from elea.api import historysubscriber as threaded
+from elea.api.apierrors import ChannelClosed
 from elea.api.callbacks import Callback
 from elea.api.consumer import ChannelConsumer, Consumer
-from elea.api.errors import ChannelClosed
 from elea.api.logreader import Start
 from elea.api.pacedsubscriber import Periodic, Pull
 from elea.api.pullsubscriber import PullingSubscriber

@@ -21,9 +21,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, get_args
 
+from elea.api.apierrors import ChannelClosed
 from elea.api.callbacks import Callback
 from elea.api.channels import DEFAULT_CAPACITY, Handler
-from elea.api.errors import ChannelClosed
 from elea.api.sinks import DefaultHandler, FifoChannel, RingChannel
 from elea.model.errors import OperationTimeout
 

@@ -12,9 +12,9 @@ from elea.aio.handle import Handle, Pending
 from elea.aio.inbox import DEFAULT_CAPACITY, Inbox, Overflow, into_inbox
 from elea.aio.matching import MatchingListener
 from elea.api import querier as threaded
+from elea.api.apierrors import ChannelClosed
 from elea.api.callbacks import Callback
 from elea.api.cancellation import CancellationToken
-from elea.api.errors import ChannelClosed
 from elea.api.info import MatchingStatus
 from elea.api.queryoptions import ReplyKeyExpr
 from elea.api.reply import Reply

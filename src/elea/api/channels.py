@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from elea.api.errors import ChannelClosed
+from elea.api.apierrors import ChannelClosed
 from elea.io.interrupts import Shield
 from elea.model.errors import OperationTimeout
 from elea.model.limits import DEFAULT_CAPACITY, PATIENCE

@@ -35,9 +35,9 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from elea.api.apierrors import ChannelClosed
 from elea.api.channels import Handler
 from elea.api.consumer import ChannelConsumer, Consumer, FunctionConsumer
-from elea.api.errors import ChannelClosed
 from elea.api.logreader import LogReader, Start, Step
 from elea.api.progress import Progress
 from elea.api.sample import Sample

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from elea.api.errors import InvalidValue
+from elea.api.apierrors import InvalidValue
 from elea.api.identity import ZenohId
 from elea.api.timestamp import Timestamp
 from elea.api.whatami import WhatAmI

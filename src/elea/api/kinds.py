@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NoReturn, Protocol
 
 from elea.api.json5 import Json
-from elea.io.errors import LocatorError
+from elea.io.linkerrors import LocatorError
 from elea.io.locator import host_port
 from elea.model.errors import ConfigError, InvalidKeyExpr
 from elea.model.keyexpr import check

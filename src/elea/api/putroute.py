@@ -12,7 +12,7 @@ from elea.api.sample import into_source
 from elea.api.timestamp import Timestamp
 from elea.api.zbytes import IntoZBytes, into_bytes
 from elea.io.dispatch import Mailbox
-from elea.io.errors import LinkStalled
+from elea.io.linkerrors import LinkStalled
 from elea.model.details import Details
 from elea.model.encoding import Encoding
 from elea.model.keyexpr import KeyExpr

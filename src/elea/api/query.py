@@ -10,7 +10,7 @@ import warnings
 from types import TracebackType
 from typing import Final, Protocol, Self
 
-from elea.api.errors import QueryDropped, ReplyRefused
+from elea.api.apierrors import QueryDropped, ReplyRefused
 from elea.api.identity import SourceInfo
 from elea.api.instrumentation import TimestampStack
 from elea.api.queryoptions import ReplyKeyExpr

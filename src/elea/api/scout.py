@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
+from elea.api.apierrors import InvalidValue
 from elea.api.channels import Handler
 from elea.api.config import Config
-from elea.api.errors import InvalidValue
 from elea.api.identity import ZenohId
 from elea.api.info import Hello
 from elea.api.settings import MulticastSettings, Settings

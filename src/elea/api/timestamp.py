@@ -7,7 +7,7 @@ import functools
 import operator
 from typing import TYPE_CHECKING, Final
 
-from elea.api.errors import InvalidValue
+from elea.api.apierrors import InvalidValue
 from elea.model import timestamp as model
 from elea.model.node_id import NodeId
 from elea.model.timestamp import datetime_from_ns, ns_from_ntp64, ntp64_from_ns

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TypeAlias
 
-from elea.api.errors import InvalidValue
+from elea.api.apierrors import InvalidValue
 from elea.model.qos import Role
 
 __all__ = ["IntoWhatAmIMatcher", "WhatAmI", "WhatAmIMatcher", "into_matcher"]

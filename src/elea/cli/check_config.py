@@ -146,7 +146,7 @@ def _mistakes(value: Json) -> list[ConfigError]:
 def _bad_locators(config: Config) -> list[ConfigError]:
     """Locators that have the right form but cannot be used."""
     from elea.api.settings import Settings
-    from elea.io.errors import LocatorError
+    from elea.io.linkerrors import LocatorError
     from elea.io.locator import Locator
     from elea.model.errors import ConfigError
     from elea.model.qos import Role

@@ -134,7 +134,7 @@ def add_qos_arguments(parser: argparse.ArgumentParser) -> None:
 
 def locator(text: str) -> str:
     """For argparse: a locator that can be used."""
-    from elea.io.errors import LocatorError
+    from elea.io.linkerrors import LocatorError
     from elea.io.locator import Locator
 
     try:
@@ -262,7 +262,7 @@ def open_session(config: Config, stop: Stop | None = None) -> Iterator[Session]:
 
 
 def _failure(error: Exception) -> Exception:
-    from elea.io.errors import CannotListen, LocatorError
+    from elea.io.linkerrors import CannotListen, LocatorError
     from elea.model.errors import AccessError, ConfigError, SessionError, SessionRefused, StoreInUse
 
     if isinstance(error, ConfigError):

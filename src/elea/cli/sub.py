@@ -85,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _follow(session: Session, args: argparse.Namespace, out: Output, stop: connection.Stop) -> None:
     """Prints what was kept and what comes."""
-    from elea.api.errors import ChannelClosed
+    from elea.api.apierrors import ChannelClosed
     from elea.api.sinks import FifoChannel
 
     with session.declare_subscriber(

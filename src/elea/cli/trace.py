@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Traces until it is told to end, or its verb has."""
-    from elea.io.errors import LinkError
+    from elea.io.linkerrors import LinkError
     from elea.io.listener import listen
     from elea.io.loop import Loop
 
@@ -116,7 +116,7 @@ class _Proxy(Showing):
     def _connect(self, near: Link) -> None:
         from elea.cli.conversation import Conversation
         from elea.io.dial import connect
-        from elea.io.errors import LinkError
+        from elea.io.linkerrors import LinkError
 
         number = next(self._numbers)
         try:
@@ -139,8 +139,8 @@ class _Proxy(Showing):
         self.tell(number, "ended", near.remote)
 
     def _pass_on(self, number: int, links: tuple[Link, Link], side: int, talk: Conversation) -> None:
-        from elea.io.errors import LinkError
         from elea.io.link import SocketLink
+        from elea.io.linkerrors import LinkError
 
         source, target = cast(SocketLink, links[side]), links[1 - side]  # a stream in the clear, see `_streamed`
         buffer = memoryview(bytearray(BUFFER))

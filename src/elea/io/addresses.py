@@ -8,7 +8,7 @@ import struct
 import threading
 from typing import Final
 
-from elea.io.errors import ConnectTimeout, NameUnknown
+from elea.io.linkerrors import ConnectTimeout, NameUnknown
 from elea.model.values import value_class
 
 __all__ = ["Address", "Interface", "announced", "interfaces", "is_multicast", "resolve", "written"]

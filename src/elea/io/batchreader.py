@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from elea.io.errors import BatchTooLarge, LinkClosed
 from elea.io.link import Link
+from elea.io.linkerrors import BatchTooLarge, LinkClosed
 from elea.model.limits import MAX_BATCH
 from elea.model.values import mypyc_attr
 

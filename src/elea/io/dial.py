@@ -5,8 +5,8 @@ from __future__ import annotations
 import socket
 
 from elea.io.addresses import Address, resolve, written
-from elea.io.errors import CannotConnect, ConnectRefused, ConnectTimeout, LinkError, NameUnknown, Unreachable
 from elea.io.link import Link, TcpLink, UnixLink
+from elea.io.linkerrors import CannotConnect, ConnectRefused, ConnectTimeout, LinkError, NameUnknown, Unreachable
 from elea.io.locator import Locator
 from elea.io.sockets import apply_config, refuse_multicast, tls_linked
 from elea.io.timers import monotonic

@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import ClassVar, Final, Protocol, TypeAlias
 
-from elea.io.errors import LinkClosed
+from elea.io.linkerrors import LinkClosed
 from elea.model.limits import MAX_BATCH
 from elea.model.values import mypyc_attr
 

@@ -13,8 +13,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from elea.io.addresses import Address, announced, resolve, written
-from elea.io.errors import CannotConnect, CannotListen, LinkError
 from elea.io.link import Link, TcpLink, UnixLink
+from elea.io.linkerrors import CannotConnect, CannotListen, LinkError
 from elea.io.locator import Locator
 from elea.io.loop import IN, Loop, Pollable
 from elea.io.sockets import apply_config, refuse_multicast

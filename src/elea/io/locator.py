@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from elea.io.errors import LocatorError, UnsupportedLink
+from elea.io.linkerrors import LocatorError, UnsupportedLink
 from elea.model.values import value_class
 
 __all__ = ["CONFIG_KEYS", "PROTOCOLS", "Locator", "host_port", "nearest"]

@@ -16,9 +16,9 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
 from elea.io.backpressure import Gate
-from elea.io.errors import REASON_GENERIC, LinkClosed, LinkStalled
 from elea.io.interrupts import Shield, is_main_thread
 from elea.io.link import Link, Octets, TcpLink, UnixLink, after
+from elea.io.linkerrors import REASON_GENERIC, LinkClosed, LinkStalled
 from elea.io.loop import Flushable, Loop
 from elea.io.losses import Losses
 from elea.io.timers import monotonic

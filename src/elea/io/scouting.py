@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
 from elea.io.addresses import Interface, interfaces, is_multicast, written
-from elea.io.errors import LocatorError
+from elea.io.linkerrors import LocatorError
 from elea.io.locator import host_port
 from elea.io.loop import Loop, Pollable
 from elea.model.errors import ConfigError

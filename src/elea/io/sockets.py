@@ -6,7 +6,7 @@ import socket
 from typing import TYPE_CHECKING
 
 from elea.io.addresses import is_multicast, written
-from elea.io.errors import UnsupportedLink
+from elea.io.linkerrors import UnsupportedLink
 from elea.io.locator import Locator
 
 if TYPE_CHECKING:

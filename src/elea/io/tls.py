@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from elea.io.errors import CertificateError, CertificateRefused, ConnectTimeout, LinkClosed, LinkError
 from elea.io.link import Octets, TcpLink
+from elea.io.linkerrors import CertificateError, CertificateRefused, ConnectTimeout, LinkClosed, LinkError
 from elea.io.loop import IN, OUT, Loop, Pollable
 from elea.io.timers import monotonic
 from elea.io.tls_settings import TlsSettings

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from elea.io.addresses import written
-from elea.io.errors import BatchTooLarge, LinkClosed
 from elea.io.link import Octets, SocketLink
+from elea.io.linkerrors import BatchTooLarge, LinkClosed
 from elea.io.loop import Loop, Pollable
 from elea.model.limits import UDP_QUEUE, UDP_SOURCES
 

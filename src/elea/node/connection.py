@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from elea.io.batchreader import BatchReader
-from elea.io.errors import LinkError
 from elea.io.link import Link
+from elea.io.linkerrors import LinkError
 from elea.io.loop import IN, OUT, SERVED, Pollable
 from elea.io.outbox import Frame, Outbox
 from elea.io.timers import Timer, thread_time

@@ -15,7 +15,7 @@ from enum import Enum
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from elea.io.errors import LocatorError
+from elea.io.linkerrors import LocatorError
 from elea.io.locator import Locator, nearest
 from elea.model.values import mypyc_attr
 

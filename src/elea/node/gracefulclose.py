@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from elea.io.errors import LinkError
 from elea.io.link import undelivered
+from elea.io.linkerrors import LinkError
 from elea.io.timers import monotonic
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from elea.io.dial import connect
-from elea.io.errors import LinkError
 from elea.io.link import Link
+from elea.io.linkerrors import LinkError
 from elea.io.losses import Losses
 from elea.io.sharedmemory import WORTH, keep_heap
 from elea.io.spin import LIMIT as SPIN_LIMIT

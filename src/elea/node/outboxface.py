@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from elea.io.errors import LinkClosed
+from elea.io.linkerrors import LinkClosed
 from elea.io.outbox import FORWARDED, FULL, REFUSED
 from elea.model.qos import Role
 from elea.model.values import mypyc_attr

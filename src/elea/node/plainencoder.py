@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
-from elea.io.errors import LinkClosed
+from elea.io.linkerrors import LinkClosed
 from elea.space.way import Collector, Encoder, Publication, Way
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from elea.io.errors import LinkError
+from elea.io.linkerrors import LinkError
 from elea.io.loop import Loop
 from elea.io.timers import monotonic
 from elea.model.errors import EleaError, SessionError

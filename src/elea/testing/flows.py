@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from elea.io.errors import CannotConnect, ConnectRefused, ConnectTimeout
+from elea.io.linkerrors import CannotConnect, ConnectRefused, ConnectTimeout
 from elea.io.timers import Timer
 from elea.testing.linkend import End
 from elea.testing.trace import Fate, Form

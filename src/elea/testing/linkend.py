@@ -6,8 +6,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from elea.io.errors import LinkClosed
 from elea.io.link import Octets
+from elea.io.linkerrors import LinkClosed
 from elea.testing.trace import Form
 
 __all__ = ["Carrier", "End"]

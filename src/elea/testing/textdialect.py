@@ -20,7 +20,7 @@ import json
 from typing import Final
 
 from elea.io.batchreader import BatchReader
-from elea.io.errors import BatchTooLarge
+from elea.io.linkerrors import BatchTooLarge
 from elea.io.outbox import Batch
 from elea.model import keyexpr, keytext
 from elea.model.details import Details

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from elea.aio.inbox import TURN, Caller, Inbox, Overflow, into_inbox
+from elea.api.apierrors import ChannelClosed
 from elea.api.callbacks import Callback
-from elea.api.errors import ChannelClosed
 from elea.api.sinks import FifoChannel, RingChannel
 from elea.model.errors import OperationTimeout
 

@@ -15,7 +15,7 @@ import pytest
 import elea
 from elea import aio
 from elea.aio.inbox import Overflow
-from elea.api.errors import ChannelClosed
+from elea.api.apierrors import ChannelClosed
 from elea.model.errors import EleaError, OperationTimeout
 from tests.unit.aio.nodes import config, eventually, linked
 

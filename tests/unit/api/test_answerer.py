@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import elea
-from elea.api.errors import ChannelClosed
+from elea.api.apierrors import ChannelClosed
 from tests.unit.node.test_backpressure import config
 
 PATIENCE = 60.0

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from elea.api.apierrors import ChannelClosed
 from elea.api.channels import Handler
-from elea.api.errors import ChannelClosed
 from elea.model.errors import OperationTimeout
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from elea.api.errors import QueryDropped, ReplyRefused
+from elea.api.apierrors import QueryDropped, ReplyRefused
 from elea.api.query import Query
 from elea.api.queryoptions import ReplyKeyExpr
 from elea.api.sample import Sample

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from elea.api import identity, info, instrumentation, queryoptions, timestamp, whatami
-from elea.api.errors import InvalidValue
+from elea.api.apierrors import InvalidValue
 from elea.model.errors import EleaError
 from elea.model.node_id import NodeId
 from elea.model.qos import ConsolidationMode, Reliability, Role

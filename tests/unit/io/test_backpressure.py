@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from elea.io.backpressure import Gate
-from elea.io.errors import LinkClosed, LinkStalled
+from elea.io.linkerrors import LinkClosed, LinkStalled
 from elea.io.loop import IN, Loop, Pollable
 from elea.io.outbox import Outbox
 from tests.unit.io.ends import until

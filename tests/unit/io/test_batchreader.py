@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from elea.io.batchreader import LARGE, BatchReader
-from elea.io.errors import BatchTooLarge, LinkClosed
+from elea.io.linkerrors import BatchTooLarge, LinkClosed
 from tests.unit.io.ends import prefixed
 
 

@@ -16,7 +16,7 @@ import pytest
 from elea.io import addresses
 from elea.io.addresses import Interface, announced, interfaces, resolve, written
 from elea.io.dial import connect
-from elea.io.errors import (
+from elea.io.linkerrors import (
     CannotConnect,
     CannotListen,
     ConnectRefused,

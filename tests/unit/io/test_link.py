@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from elea.io.errors import BatchTooLarge, LinkClosed
 from elea.io.link import Link, TcpLink, UnixLink, after, stream_mtu
+from elea.io.linkerrors import BatchTooLarge, LinkClosed
 from tests.unit.io.ends import PATIENCE, in_thread, pair, prefixed, read_batches, receive, repeat, until
 
 HAS_IPV6 = socket.has_ipv6 and Path("/proc/net/if_inet6").exists()

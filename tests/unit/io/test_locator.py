@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from elea.io.errors import LocatorError, UnsupportedLink
+from elea.io.linkerrors import LocatorError, UnsupportedLink
 from elea.io.locator import Locator
 
 

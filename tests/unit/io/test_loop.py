@@ -15,8 +15,8 @@ from typing import Any, cast
 
 import pytest
 
+from elea.api.apierrors import ChannelClosed
 from elea.api.channels import Handler
-from elea.api.errors import ChannelClosed
 from elea.io.dispatch import Mailbox
 from elea.io.interrupts import Shield
 from elea.io.leadership import HELD_UP

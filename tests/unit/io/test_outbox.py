@@ -11,8 +11,8 @@ from typing import Any, NoReturn
 
 import pytest
 
-from elea.io.errors import REASON_UNRESPONSIVE, LinkClosed, LinkStalled
 from elea.io.link import Octets
+from elea.io.linkerrors import REASON_UNRESPONSIVE, LinkClosed, LinkStalled
 from elea.io.loop import Loop
 from elea.io.outbox import CONTROL_BATCHES, Frame, Outbox
 from elea.testing.timeline import Timeline, VirtualLoop

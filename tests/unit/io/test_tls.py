@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from elea.io.dial import connect
-from elea.io.errors import CannotConnect, CertificateError, CertificateRefused, ConnectTimeout, LinkClosed
 from elea.io.link import Link
+from elea.io.linkerrors import CannotConnect, CertificateError, CertificateRefused, ConnectTimeout, LinkClosed
 from elea.io.listener import listen
 from elea.io.locator import Locator
 from elea.io.loop import Loop

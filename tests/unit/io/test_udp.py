@@ -9,7 +9,7 @@ import pytest
 
 from elea.io import udp
 from elea.io.dial import connect
-from elea.io.errors import BatchTooLarge, LinkClosed
+from elea.io.linkerrors import BatchTooLarge, LinkClosed
 from elea.io.udp import UDP_MTU, UdpSourceLink
 from tests.unit.io.ends import PATIENCE, accepting, in_thread, pair, read_batches, receive_batch, repeat, until
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import elea
-from elea.io.errors import LocatorError
+from elea.io.linkerrors import LocatorError
 from elea.model.errors import SessionError
 from elea.testing import textdialect
 from tests.unit.node.storage.serving import WAIT, eventually

@@ -12,7 +12,7 @@ from contextlib import closing
 import pytest
 
 import elea
-from elea.io.errors import LinkStalled
+from elea.io.linkerrors import LinkStalled
 from elea.io.losses import Losses
 from elea.io.outbox import Outbox
 from elea.model.errors import SessionClosed

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import elea
-from elea.api.errors import ChannelClosed
+from elea.api.apierrors import ChannelClosed
 from elea.model.errors import OperationTimeout, SessionClosed
 from elea.model.limits import PACED_SAMPLES
 from elea.testing import Network, Node

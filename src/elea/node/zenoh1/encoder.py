@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from elea.io.errors import LinkClosed, LinkStalled
+from elea.io.linkerrors import LinkClosed, LinkStalled
 from elea.io.outbox import Outbox
 from elea.model.limits import MAX_HEADERS
 from elea.node.zenoh1.fanout import Fanout, Zenoh1Way

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from elea.io.batchreader import LARGE
-from elea.io.errors import LinkError
 from elea.io.link import peer_name
+from elea.io.linkerrors import LinkError
 from elea.io.outbox import Outbox
 from elea.io.sharedmemory import SharedOut
 from elea.model.errors import EleaError, ProtocolError, SessionClosed, SessionRefused

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from datetime import date, datetime
 from typing import Any, Final
 
-from elea.io.errors import LocatorError
+from elea.io.linkerrors import LocatorError
 from elea.io.locator import Locator
 from elea.model.errors import InvalidKeyExpr
 from elea.model.keyexpr import KeyExpr

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from elea.io.dispatch import DispatchQueue, Mailbox
-from elea.io.errors import LinkClosed
 from elea.io.link import Octets
+from elea.io.linkerrors import LinkClosed
 from elea.io.loop import Loop
 from elea.io.outbox import Batch, Outbox
 from elea.model.qos import Role
