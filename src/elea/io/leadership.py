@@ -185,7 +185,8 @@ class Leadership:
         self.dispatch.close()
         for worker in workers:
             if worker is not threading.current_thread():
-                worker.join(_JOIN_SECONDS)
+                with contextlib.suppress(RuntimeError):  # another thread is about to start it; it will end at once
+                    worker.join(_JOIN_SECONDS)
         self.finish()
 
     # -- workers ------------------------------------------------------------------------------------------------------

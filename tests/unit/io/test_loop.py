@@ -1097,3 +1097,25 @@ def test_two_hundred_links_need_no_more_threads_than_one(loop: Loop, ports: Call
     assert [len(port.got) for port in made] == [5] * 200
     assert len(loop.threads) <= 2
     assert [name for name in own_threads() if "loop" not in name] == []
+
+
+def test_a_loop_can_be_closed_while_another_thread_starts_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    loop = Loop("test")
+    about, closed = threading.Event(), threading.Event()
+    helper = threading.Thread(target=lambda: loop.soon(lambda: None))
+
+    class Late(threading.Thread):
+        def start(self) -> None:
+            about.set()
+            assert closed.wait(LONG)
+            super().start()
+
+    monkeypatch.setattr("elea.io.leadership.threading.Thread", Late)
+    helper.start()
+    assert about.wait(LONG)
+
+    loop.close()
+    closed.set()
+    helper.join(LONG)
+
+    assert until(lambda: not loop.threads)
