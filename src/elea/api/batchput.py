@@ -22,7 +22,6 @@ __all__ = ["Bulk"]
 RAW_QOS: Final = Qos(congestion_control=CongestionControl.BLOCK).raw
 """Who hands over many samples at once can wait for them to leave, so none is dropped on the way out."""
 
-CONDUIT: Final = (RAW_QOS & 7) << 1 | 1
 
 NUMBERED: Final = 8
 """Samples of a key in one batch from which on the key is given a number: declaring one takes as much as a few keys."""
@@ -83,8 +82,11 @@ class Bulk:
         """Send rows that go to the same places: in columns if that can be done, else one by one."""
         if not any_of.boxes and len(any_of.ways) == 1:
             # Keys that go elsewhere are not chosen; any way stands for theirs.
-            ways = [route.ways[0] if route.ways else any_of.ways[0] for route in routes]
-            done = any_of.ways[0].put_columns(outgoing, ways, chosen, RAW_QOS)
+            first = any_of.ways[0]
+            ways = [
+                route.ways[0] if route.ways and route.ways[0].encoder is first.encoder else first for route in routes
+            ]
+            done = first.put_columns(outgoing, ways, chosen, RAW_QOS)
             if done is True:
                 return
             if done is not False:

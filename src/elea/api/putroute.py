@@ -12,7 +12,7 @@ from elea.api.sample import into_source
 from elea.api.timestamp import Timestamp
 from elea.api.zbytes import IntoZBytes, into_bytes
 from elea.io.dispatch import Mailbox
-from elea.io.linkerrors import LinkStalled
+from elea.io.linkerrors import LinkStalled, worse
 from elea.model.details import Details
 from elea.model.encoding import Encoding
 from elea.model.keyexpr import KeyExpr
@@ -97,11 +97,11 @@ class PutRoute:
             meta = stamped([(0, 0, b"", qos, meta, payload)], node.stamper, node.loop.wall_ns())[0][4]
         lost: EleaError | None = None
         for way in self.ways:
-            lost = way.put(meta, payload, qos, reliable) or lost
-        if lost is not None:
-            self.missed(lost, not reliable or not qos & 8)
+            lost = worse(lost, way.put(meta, payload, qos, reliable))
         if self.boxes:
             self.deliver_here(meta, payload, qos, reliable)
+        if lost is not None:
+            self.missed(lost, not reliable or not qos & 8)
 
     def missed(self, error: EleaError, droppable: bool) -> None:
         """A link has ended and the space does not know yet: the outbox has counted the sample, the others get it.
@@ -175,10 +175,11 @@ class PublisherRoute(PutRoute):
             self.send(meta, data, self._raw, self._reliable)
         elif self._plain_at == self._node.generation:
             # The way of nearly every sample.
+            lost: EleaError | None = None
             for publication in self._publications:
-                lost = publication.put(data)
-                if lost is not None:
-                    self.missed(lost, self._droppable)
+                lost = worse(lost, publication.put(data))
+            if lost is not None:
+                self.missed(lost, self._droppable)
         else:
             self.check()
             if self.generation != self._node.generation:

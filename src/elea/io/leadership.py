@@ -320,7 +320,8 @@ class Leadership:
             self._channel = None
         if current is not None:
             if was_in_turn:
-                self.aside += 1
+                with self._mutex:
+                    self.aside += 1
                 current.pause()
             else:
                 current.on_takeover()
@@ -329,6 +330,11 @@ class Leadership:
         self._at_once = True  # no thread of the user's takes the lead in between
         self._release(me)
         self.call_worker()
+
+    def rejoin(self) -> None:
+        """The end of dealing with a link aside."""
+        with self._mutex:
+            self.aside -= 1
 
     def call_worker(self) -> None:
         """Somebody is to lead."""

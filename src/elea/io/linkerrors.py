@@ -138,3 +138,8 @@ class BatchTooLarge(LinkClosed):
         super().__init__(remote, f"batch of {size} octets is above the limit of {limit}", 2)
         self.size = size
         self.limit = limit
+
+
+def worse(lost: EleaError | None, error: EleaError | None) -> EleaError | None:
+    """Of several links that ended, one that was given up for taking nothing: who must not lose a sample is told."""
+    return lost if error is None or isinstance(lost, LinkStalled) else error

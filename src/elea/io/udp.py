@@ -180,6 +180,8 @@ class UdpListener(Pollable):
                 link = self._links.get(source) or self._new(source)
                 if link is not None:
                     link.arrive(batch)
+                    if not self._loop.is_led_here():
+                        return  # what was brought holds up this thread: another one leads, and reads on
 
     def _new(self, source: tuple[str, int]) -> UdpSourceLink | None:
         with self._gate:

@@ -17,6 +17,7 @@ from elea.io.link import Link
 from elea.model import keyexpr
 from elea.model.details import Details
 from elea.model.encoding import Encoding
+from elea.model.keytext import cover
 from elea.model.node_id import NodeId
 from elea.model.qos import Role
 from elea.node.localface import Asked
@@ -109,7 +110,7 @@ class Admin:
             ("querier", snapshot.queriers, False),
         ):
             for key, sources in list(entities.items()):
-                yield f"/{kind}/{key}", lambda s=sources, d=declared: _json(self._sources(s, d))  # type: ignore[misc]
+                yield f"/{kind}/{cover(key)}", lambda s=sources, d=declared: _json(self._sources(s, d))  # type: ignore[misc]
 
     def _root(self) -> object:
         return {

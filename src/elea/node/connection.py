@@ -61,6 +61,7 @@ class Connection(Pollable):
         self._ending = threading.Lock()
         self._drains = link.drains
         self._pauses = 0
+        self._is_late = False
         self.machine: Machine = dialect.accept(self) if accepted else dialect.initiate(self, timeout)
         self.reader = self.machine.reader
 
@@ -104,7 +105,11 @@ class Connection(Pollable):
 
     def read_late(self) -> None:
         """Take what has come and was not read yet: perhaps it is this node that is late."""
-        self._serve()
+        self._is_late = True
+        try:
+            self._serve()
+        finally:
+            self._is_late = False
 
     @property
     def is_paused(self) -> bool:
@@ -130,35 +135,45 @@ class Connection(Pollable):
 
     def _read(self) -> None:
         """Take what has arrived."""
-        reader, loop = self.reader, self.loop
         try:
-            for _ in range(RECEIVED_AT_ONCE):
-                if self._pauses or self.ended.is_set():
-                    return
-                came = reader.receive(loop.buffer, loop.view)
-                if came < 0:
-                    return
-                if not came:
-                    self.end(SessionClosed(text="the other node closed the link"))
-                    return
-                if not self._take() or not self._drains:
-                    return
-            loop.soon(self._serve)
+            self._read_on()
         except EleaError as error:
             self._give_up(error)
         except Exception as error:  # noqa: BLE001 - whatever it was, the link must not stay half alive
-            _log.exception("reading failed: link=%s", self.link.remote)
-            self.end(SessionClosed(text=f"internal error: {error!r}"))
+            self._failed(error)
+
+    def _failed(self, error: Exception) -> None:
+        _log.exception("reading failed: link=%s", self.link.remote)
+        self.end(SessionClosed(text=f"internal error: {error!r}"))
+
+    def _read_on(self) -> None:
+        reader, loop = self.reader, self.loop
+        for _ in range(RECEIVED_AT_ONCE):
+            if self._pauses or self.ended.is_set():
+                return
+            came = reader.receive(loop.buffer, loop.view)
+            if came < 0:
+                return
+            if not came:
+                self.end(SessionClosed(text="the other node closed the link"))
+                return
+            if not self._take() or not self._drains:
+                return
+        loop.soon(self._serve)
 
     def _take(self) -> bool:
         """Take the batches that have been received; whether this thread may read on."""
         reader, loop = self.reader, self.loop
         while (batch := reader.cut()) is not None:
             begun = thread_time() if self.is_costly else 0.0
-            self._receive(batch)
-            if not loop.is_led_here():
+            try:
+                self._receive(batch)
+            finally:
+                is_aside = not loop.is_led_here()
+                if is_aside:
+                    loop.rejoin()
+            if is_aside:
                 self.is_costly = not begun or thread_time() - begun > SERVED
-                loop.aside -= 1
                 self.resume()  # it had to wait for something, and what is left has been kept
                 return False
             if loop.dispatch and not loop.deliver(reader.has_more):
@@ -181,6 +196,9 @@ class Connection(Pollable):
     def _serve(self) -> None:
         """As if the poller had found it ready: take what was kept, and what has come since."""
         loop = self.loop
+        if not loop.is_led_here():
+            loop.soon(self._serve)
+            return
         before = loop.current
         loop.begin_serving(self)
         try:
@@ -197,10 +215,12 @@ class Connection(Pollable):
             return
         try:
             self.reader.load(self.loop.buffer, self.loop.view)
-            if self._take() and self._drains:
-                self._read()
+            if self._take() and (self._drains or self._is_late):
+                self._read_on()
         except EleaError as error:
             self._give_up(error)
+        except Exception as error:  # noqa: BLE001 - as above
+            self._failed(error)
 
     def pause(self) -> None:
         self._pauses += 1

@@ -5,7 +5,7 @@ once the session is open, a face (`elea.space.face`), through which everything e
 socket: its connection (`elea.node.connection`) reads, writes and looks at the time. What must not be known outside of a
 dialect is in its folder, `elea.node.<name>`; nothing but this registry imports from there, by name.
 
-`elea.testing.textdialect` is a whole dialect in a hundred lines.
+`elea.testing.textdialect` is a whole dialect in two hundred lines.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
-from elea.io.linkerrors import LinkClosed
+from elea.io.linkerrors import LinkClosed, worse
 from elea.space.way import Collector, Encoder, Publication, Way
 
 if TYPE_CHECKING:
@@ -37,13 +37,13 @@ class PlainEncoder(Encoder):
 class _PlainWay(Way):
     def put(self, meta: bytes | None, payload: bytes, qos: int, reliable: bool) -> EleaError | None:
         message = cast(PlainEncoder, self.encoder).encode(self.key, meta, payload, qos)
-        lost: LinkClosed | None = None
+        lost: EleaError | None = None
         for face in cast("tuple[OutboxFace, ...]", self.faces):
             try:
                 droppable = not reliable or not qos & 8
                 face.outbox.put(face.conduit(qos, reliable), (message, b""), len(message), droppable)
             except LinkClosed as error:
-                lost = error
+                lost = worse(lost, error)
         return lost
 
     def publication(self, meta: bytes | None, qos: int, reliable: bool) -> Publication:
@@ -51,7 +51,7 @@ class _PlainWay(Way):
 
     def is_full(self, qos: int, reliable: bool) -> bool:
         faces = cast("tuple[OutboxFace, ...]", self.faces)
-        return any(face.outbox.is_full(face.conduit(qos, reliable)) for face in faces)
+        return any(face.outbox.error is None and face.outbox.is_full(face.conduit(qos, reliable)) for face in faces)
 
 
 class _PlainPublication(Publication):

@@ -15,6 +15,7 @@ from elea.model.errors import EleaError, SessionError
 from elea.model.logger import logger
 from elea.model.qos import Role
 from elea.node.connection import Connection
+from elea.node.dialect import dialect_of
 from elea.node.links import Links, LinkSettings
 from elea.node.node import Node
 from elea.node.reconnect import Reconnect
@@ -71,6 +72,8 @@ class Runtime:
             must: whether failure is an error; otherwise it is tried again in the background.
         """
         problems: dict[str, EleaError] = {}
+        for locator in locators:
+            dialect_of(locator)  # an unknown one is a mistake, which trying again does not mend
         for locator in locators:
             try:
                 self._want(locator, self._connect(locator, timeout))

@@ -91,10 +91,11 @@ class _Node(Generic[T]):
     def children(self) -> list[tuple[str, _Node[T]]]:
         """All that is below, with its chunk."""
         found = list((self.literal or {}).items())
-        if self.wild is not None:
-            found += self.wild.dollar.items()
-            wild = (("*", self.wild.star), ("**", self.wild.many))
-            found += [(chunk, child) for chunk, child in wild if child is not None]
+        wild = self.wild  # looked at once: another thread may take it away
+        if wild is not None:
+            found += list(wild.dollar.items())
+            pairs = (("*", wild.star), ("**", wild.many))
+            found += [(chunk, child) for chunk, child in pairs if child is not None]
         return found
 
 

@@ -12,8 +12,9 @@ import pytest
 
 import elea
 from elea.io.linkerrors import LocatorError
-from elea.model.errors import SessionError
+from elea.model.errors import Malformed, SessionError
 from elea.testing import textdialect
+from elea.wire import compiled
 from tests.unit.node.storage.serving import WAIT, eventually
 
 textdialect.register()
@@ -53,6 +54,7 @@ def router() -> Iterator[elea.Session]:
     storages = {"kept": {"key_expr": "kept/**", "volume": "memory"}}
     made = config(
         "router",
+        adminspace__enabled=True,
         listen__endpoints=["tcp/127.0.0.1:0", "tcp/127.0.0.1:0?dialect=text"],
         plugins__storage_manager={"volumes": {"memory": {}}, "storages": storages},
     )
@@ -118,6 +120,54 @@ def test_patterns_of_both_grammars_meet_exactly(router: elea.Session, robot: ele
     eventually(lambda: not publisher.matching_status.matching, "its end")
 
 
+def test_the_admin_space_tells_of_early_patterns(robot: elea.Session, lines: Lines) -> None:
+    lines.say("SUB 1 zenoh://home/?/t*", "GET 1 nobody/here")
+    assert lines.hear() == "END 1"
+
+    keys = {str(reply.ok.key_expr) for reply in robot.get("@/*/router/**", timeout=WAIT) if reply.ok}
+
+    assert any(key.endswith("/router/subscriber/home/*/t$*") for key in keys), keys
+
+
+def test_a_batch_goes_to_neighbours_of_both_dialects(router: elea.Session, robot: elea.Session, lines: Lines) -> None:
+    pytest.importorskip("pyarrow")
+    with robot.declare_subscriber("a/**") as subscriber:
+        await_subscriber(router, "a/1")
+        lines.say("SUB 1 b/**", "GET 1 nobody/here")
+        assert lines.hear() == "END 1"
+
+        router.put_batch([("a/1", b"x"), ("b/1", b"y"), ("a/1", b"z")], durability="volatile")
+
+        assert [subscriber.handler.recv(timeout=WAIT).payload.to_bytes() for _ in range(2)] == [b"x", b"z"]
+        assert lines.hear() == 'PUT b/1 "y"'
+
+
+def test_a_key_that_is_no_word_makes_no_line(robot: elea.Session, lines: Lines) -> None:
+    lines.say("SUB 1 q/**", "GET 1 nobody/here")
+    assert lines.hear() == "END 1"
+
+    robot.put('q/x "1"\nPUT q/evil', "2", congestion_control=BLOCK)
+    robot.put("q/y", "3", congestion_control=BLOCK)
+
+    assert lines.hear() == 'PUT q/y "3"'
+
+
+@pytest.mark.skipif(compiled(), reason="plain only: machine code takes no stand-in for a machine's method")
+def test_a_batch_that_fails_aside_leaves_nothing_behind(router: elea.Session, robot: elea.Session) -> None:
+    loop = router._runtime.loop
+    (connection,) = router._runtime.links.connections
+
+    def fail(batch: object, now: float) -> None:
+        loop.step_aside()
+        raise Malformed("zenoh1", 0, "whatever it was")
+
+    connection.machine.receive = fail  # type: ignore[method-assign]
+    robot.put("home/x", "1", congestion_control=BLOCK)
+
+    assert connection.ended.wait(WAIT)
+    eventually(lambda: loop.aside == 0, "the end of what was aside")
+
+
 def test_a_query_goes_both_ways(router: elea.Session, robot: elea.Session, lines: Lines) -> None:
     with robot.declare_queryable("math/*", lambda query: query.reply("math/sum", str(query.parameters))):
         querier = router.declare_querier("math/sum")
@@ -171,7 +221,19 @@ def test_the_session_api_speaks_it_too(router: elea.Session, robot: elea.Session
 
 
 @pytest.mark.parametrize(
-    "line", ["PUT", "PUT a//b 1", "PUT a {", "SUB x a", "GET 1 ", "WHAT", "\xff", "SUB 1 **/**x", "HELLO client 1f"]
+    "line",
+    [
+        "PUT",
+        "PUT a " + "[" * 20_000,
+        "PUT a//b 1",
+        "PUT a {",
+        "SUB x a",
+        "GET 1 ",
+        "WHAT",
+        "\xff",
+        "SUB 1 **/**x",
+        "HELLO client 1f",
+    ],
 )
 def test_a_line_that_makes_no_sense_ends_its_link_only(
     router: elea.Session, robot: elea.Session, lines: Lines, line: str
@@ -206,7 +268,7 @@ def test_locators_of_a_dialect_are_told_to_nobody_else(router: elea.Session) -> 
     assert [locator.partition("?")[2] for locator in router._runtime.links.locators("text")] == ["dialect=text"]
 
 
-@pytest.mark.parametrize(("where", "mode"), [("listen", "peer"), ("connect", "client")])
+@pytest.mark.parametrize(("where", "mode"), [("listen", "peer"), ("connect", "client"), ("connect", "peer")])
 def test_an_unknown_dialect_is_an_error_that_names_the_nearest(where: str, mode: str) -> None:
     with pytest.raises((LocatorError, SessionError), match=r"unknown dialect 'texd'.*did you mean 'text'"):
         elea.open(config(mode, **{f"{where}__endpoints": ["tcp/127.0.0.1:1?dialect=texd"]}))

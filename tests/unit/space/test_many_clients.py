@@ -56,4 +56,6 @@ def effort(clients: int) -> list[int]:
 
 
 def test_silent_clients_cost_the_others_nothing() -> None:
+    effort(5)  # what is found out once is remembered
+
     assert effort(500) == effort(5)

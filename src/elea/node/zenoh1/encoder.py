@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from elea.io.linkerrors import LinkClosed, LinkStalled
+from elea.io.linkerrors import LinkClosed, worse
 from elea.io.outbox import Outbox
 from elea.model.limits import MAX_HEADERS
 from elea.node.zenoh1.fanout import Fanout, Zenoh1Way
@@ -60,7 +60,7 @@ class PutWay(Zenoh1Way):
         parts = (self.outgoing.header(meta, len(payload), qos), payload)
         size = len(parts[0]) + len(payload)
         droppable = not reliable or not qos & 8
-        lost: LinkClosed | None = None
+        lost: EleaError | None = None
         for face in self.neighbours:
             try:
                 if qos & 16:
@@ -88,7 +88,7 @@ class PutWay(Zenoh1Way):
         heads = [way.outgoing.prefix(qos) for way in cast("Sequence[Zenoh1Way]", ways)]
         parts: list[bytes] = []
         size = count = 0
-        lost: LinkClosed | None = None
+        lost: EleaError | None = None
         for piece in columns.pieces(heads, chosen, room):
             if not isinstance(piece, int):
                 parts += (piece[0], b"")
@@ -101,13 +101,13 @@ class PutWay(Zenoh1Way):
             if isinstance(piece, int):  # too large to be written with others
                 code, meta, payload = columns.sample(piece if chosen is None else int(chosen[piece]))
                 alone = cast(Zenoh1Way, ways[code]).put(meta, payload, qos, True)
-                lost = lost if alone is None else worse(lost, cast(LinkClosed, alone))
+                lost = worse(lost, alone)
         lost = self._put_pieces(parts, size, count, qos, lost)
         return True if lost is None else lost
 
     def _put_pieces(
-        self, parts: list[bytes], size: int, count: int, qos: int, lost: LinkClosed | None
-    ) -> LinkClosed | None:
+        self, parts: list[bytes], size: int, count: int, qos: int, lost: EleaError | None
+    ) -> EleaError | None:
         """Send `count` samples in pieces of a frame each."""
         for face in self.neighbours if parts else ():
             try:
@@ -137,7 +137,7 @@ class Zenoh1Publication(Publication):
         found = self._headers.get(len(payload))
         if found is None:
             found = self._remember(len(payload))
-        lost: LinkClosed | None = None
+        lost: EleaError | None = None
         for outbox in self._outboxes:
             try:
                 if self._express:
@@ -154,8 +154,3 @@ class Zenoh1Publication(Publication):
         if len(self._headers) < MAX_HEADERS:
             self._headers[size] = found
         return found
-
-
-def worse(lost: LinkClosed | None, error: LinkClosed) -> LinkClosed:
-    """Of several links that ended, one that was given up for taking nothing: who must not lose a sample is told."""
-    return lost if isinstance(lost, LinkStalled) else error

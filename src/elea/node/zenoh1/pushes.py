@@ -6,6 +6,7 @@ Rewriting one sample is one dictionary look-up and two parts, header and payload
 
 from __future__ import annotations
 
+import threading
 from typing import Final
 
 from elea.model.limits import CACHED_KEY_CHARS, MAX_HEADERS, MAX_NUMBERS
@@ -30,13 +31,17 @@ class Numbers:
 
     def __init__(self) -> None:
         self._by_key: dict[str, int] = {}
+        self._lock = threading.Lock()
 
     def number(self, key: str) -> int:
         found = self._by_key.get(key)
         if found is None:
-            if len(self._by_key) >= MAX_NUMBERS or len(key) > CACHED_KEY_CHARS:
-                return 0
-            found = self._by_key[key] = len(self._by_key) + 1
+            with self._lock:  # any thread may look for a route
+                found = self._by_key.get(key)
+                if found is None:
+                    if len(self._by_key) >= MAX_NUMBERS or len(key) > CACHED_KEY_CHARS:
+                        return 0
+                    found = self._by_key[key] = len(self._by_key) + 1
         return found
 
 
