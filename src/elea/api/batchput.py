@@ -26,11 +26,6 @@ RAW_QOS: Final = Qos(congestion_control=CongestionControl.BLOCK).raw
 NUMBERED: Final = 8
 """Samples of a key in one batch from which on the key is given a number: declaring one takes as much as a few keys."""
 
-LEAST_ROOM: Final = 1_024
-
-TOGETHER: Final = 1 << 18
-"""Octets of frames written together: each write costs a system call, and mostly wakes the other end."""
-
 
 class Bulk:
     """The batches that a session publishes, and the ways of their keys."""
