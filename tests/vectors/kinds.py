@@ -11,6 +11,7 @@ from tests.vectors.cases import Case, Json, Record
 from tests.vectors.octets import malformed_case, valid_case, zenoh1_case
 from tests.vectors.refusals import definitions_case, form_case
 from tests.vectors.semantics import semantics_case
+from tests.vectors.uprotocol import uprotocol_case, uprotocol_cases
 from tests.vectors.values import keyexpr_cases, linkstate_cases, partition_cases, primitive_cases
 
 __all__ = ["cases_of"]
@@ -44,13 +45,6 @@ PARTITION = frozenset({"partition", "topic", "durability", "resource"})
 LATER: tuple[tuple[frozenset[str], str], ...] = (
     (frozenset({"expression"}), "DDS filter expressions: predicates are later work"),
     (frozenset({"type", "value", "hex"}), "CDR data: the DDS door is later work"),
-    (frozenset({"attributes", "protobuf"}), "uProtocol attributes: that door is later work"),
-    (frozenset({"request", "response"}), "uProtocol remote calls: that door is later work"),
-    (frozenset({"ttl", "expired"}), "uProtocol time to live: that door is later work"),
-    (frozenset({"msb", "lsb"}), "uProtocol identifiers: that door is later work"),
-    (frozenset({"uri", "ue_id"}), "uProtocol addresses: that door is later work"),
-    (frozenset({"pattern", "candidate"}), "uProtocol address patterns: that door is later work"),
-    (frozenset({"op", "key", "source"}), "uProtocol keys: that door is later work"),
 )
 
 UNKNOWN = "kind of vector not known here"
@@ -82,7 +76,7 @@ def _list_case(records: list[Record], index: int) -> Case:
     for members, kind in LIST_KINDS:
         if members <= record.keys():
             return kind(records, index)
-    return Case(str(record["name"]), reason=_reason(record))
+    return uprotocol_case(record, str(record["name"])) or Case(str(record["name"]), reason=_reason(record))
 
 
 def _dict_cases(content: Record) -> Iterator[Case]:
@@ -90,6 +84,9 @@ def _dict_cases(content: Record) -> Iterator[Case]:
         if members & content.keys():
             yield from kind(content)
             return
+    if cases := uprotocol_cases(content):
+        yield from cases
+        return
     records = content.get("vectors")
     if not isinstance(records, list) or not records or not isinstance(records[0], dict):
         yield Case("file", reason=UNKNOWN)

@@ -30,6 +30,7 @@ VERBS: Final = {
     "scout": "look for nodes in the network",
     "trace": "show every message between two nodes, from between them",
     "store": "look into the logs of a broker, check them, and move them",
+    "up": "publish, receive and call over uProtocol, and show what its bytes mean",
     "pipeline": "run, check and draw pipelines: from the data space to tables and back",
     "check-config": "check a configuration file",
     "decode": "show what recorded bytes mean: hex lines, raw bytes, pcap and pcapng captures",

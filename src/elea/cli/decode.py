@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from elea.cli import inputs
+from elea.cli.output import time_text
 from elea.cli.style import CliError, Style, print_error
 from elea.model.errors import DecodeError
 
@@ -146,7 +147,7 @@ def _captured_items(source: inputs.Input, dialect: Dialect, ports: list[int]) ->
     try:
         for found in traffic.units(source.stream):
             number += 1
-            origin = Origin(_time_text(found.time), found.flow.source_text, found.flow.target_text)
+            origin = Origin(time_text(found.time), found.flow.source_text, found.flow.target_text)
             yield Item(f"{source.name}:{number}", found.unit, found.data, origin, found.error)
     except DecodeError as error:
         yield Item(source.name, "pcap", b"", error=error)
@@ -156,20 +157,6 @@ def _ports(ports: list[int]) -> Ports:
     from elea.wire.traffic import Ports
 
     return Ports(frozenset(ports) - {0}, every=0 in ports)
-
-
-def _time_text(time: int | None) -> str | None:
-    """ISO 8601 with all nine digits, which a float could not hold."""
-    from datetime import UTC, datetime
-
-    if time is None:
-        return None
-    seconds, nanoseconds = divmod(time, 1_000_000_000)
-    try:
-        whole = datetime.fromtimestamp(seconds, tz=UTC)
-    except (OverflowError, OSError, ValueError):
-        return f"{seconds}.{nanoseconds:09}"  # A clock far out of range, in a file that may hold anything.
-    return f"{whole:%Y-%m-%dT%H:%M:%S}.{nanoseconds:09}Z"
 
 
 # -- how they are shown --------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from elea.api.sample import Sample
     from elea.model.encoding import Encoding
 
-__all__ = ["Output", "payload_form", "safe", "sample_form", "say", "size_text", "value_text"]
+__all__ = ["Output", "payload_form", "safe", "sample_form", "say", "size_text", "time_text", "value_text"]
 
 VALUE_WIDTH: Final = 200
 """Characters of a value shown on a line; `--json` and `--raw` print all of it."""
@@ -129,6 +129,22 @@ def clock_text(now: datetime | None = None) -> str:
     """The local time of day to the millisecond."""
     moment = datetime.now() if now is None else now
     return f"{moment:%H:%M:%S}.{moment.microsecond // 1000:03}"
+
+
+def time_text(time: int | None) -> str | None:
+    """Nanoseconds since 1970 in ISO 8601 with all nine digits, which a float could not hold.
+
+    >>> time_text(1_735_689_600_000_000_001)
+    '2025-01-01T00:00:00.000000001Z'
+    """
+    if time is None:
+        return None
+    seconds, nanoseconds = divmod(time, 1_000_000_000)
+    try:
+        whole = datetime.fromtimestamp(seconds, tz=UTC)
+    except (OverflowError, OSError, ValueError):
+        return f"{seconds}.{nanoseconds:09}"  # A clock far out of range, in input that may hold anything.
+    return f"{whole:%Y-%m-%dT%H:%M:%S}.{nanoseconds:09}Z"
 
 
 def say(line: str, stream: TextIO | None = None) -> None:

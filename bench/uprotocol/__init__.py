@@ -1,0 +1,1 @@
+"""uProtocol over Elea beside bare put and subscribe of eclipse-zenoh: `python -m bench.uprotocol`."""

@@ -1,0 +1,1 @@
+"""The messages and addresses of the core services."""
