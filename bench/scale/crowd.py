@@ -19,7 +19,7 @@ AT_ONCE: Final = 50  # clients that open at the same time; half of what routers 
 OPENING: Final = 60.0  # seconds that these may take
 ALL_OPENING: Final = 600.0  # seconds that all may take
 QUIET: Final = 5.0  # seconds without a sample after which the missing ones are lost
-SLOT: Final = 0.01  # seconds; what happens once a period is spread over it in such steps
+SLOT: Final = 0.001  # seconds; what happens once a period is spread over it in such steps
 STRIDE: Final = 61  # a prime: few clients do not all have their turn in the first of many slots
 ROOM: Final = 1 << 18
 

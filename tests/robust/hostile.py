@@ -18,7 +18,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -289,8 +289,10 @@ def configuration(mode: str, *, connect: list[str] | None = None, more: dict[str
 class Victim:
     """`elea broker` in a process of its own, and two honest clients that use it all the time."""
 
-    def __init__(self, *settings: str) -> None:
-        command = [sys.executable, "-m", "elea", "broker", "--json", "-l", "tcp/127.0.0.1:0", "-l", "udp/127.0.0.1:0"]
+    def __init__(self, *settings: str, listen: Sequence[str] = (), options: Sequence[str] = ()) -> None:
+        command = [sys.executable, "-m", "elea", "broker", "--json", *options]
+        for locator in ("tcp/127.0.0.1:0", "udp/127.0.0.1:0", *listen):
+            command += ["-l", locator]
         if not any(setting.startswith("scouting/multicast") for setting in settings):
             command.append("--no-multicast-scouting")
         for setting in settings:
@@ -298,7 +300,8 @@ class Victim:
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
         first = json.loads(self.process.stdout.readline())
-        self.tcp, self.udp = first["locators"][:2]
+        self.locators: list[str] = first["locators"]
+        self.tcp, self.udp = self.locators[:2]
         self.events: list[dict[str, Any]] = []
         self.errors: list[str] = []
         self._readers = [

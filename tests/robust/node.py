@@ -65,6 +65,30 @@ class Commands:
             publisher.put(payload)
         return count
 
+    def spread(self, way: str, start: int, count: int) -> int:
+        """Use keys that were not used before, each once, in one of several ways."""
+        session, block = self._session, self._lib.CongestionControl.BLOCK
+        for number in range(start, start + count):
+            key = f"many/keys/of/some/length/{number}"
+            if way == "put":
+                session.put(key, b"x", congestion_control=block)
+            elif way == "publisher":
+                with session.declare_publisher(key, congestion_control=block) as publisher:
+                    publisher.put(b"x")
+            elif way == "get":
+                list(session.get(key))
+            elif way == "subscriber":
+                session.declare_subscriber(key, lambda _: None).undeclare()
+            elif way == "token":
+                session.liveliness().declare_token(key).undeclare()
+            elif way == "querier":
+                querier = session.declare_querier(key)
+                list(querier.get())
+                querier.undeclare()
+            else:
+                raise ValueError(way)
+        return count
+
     def matching(self, key: str) -> bool:
         """Whether anybody wants what would be put to a key."""
         with self._session.declare_publisher(key) as publisher:

@@ -93,7 +93,7 @@ def test_scouting_outlives_rubbish() -> None:
 
 def test_silent_links_are_closed_and_cannot_be_too_many() -> None:
     broker = Victim("transport/unicast/accept_timeout:1500", "transport/unicast/accept_pending:20")
-    links = floods.idle_links(broker.tcp, 50)
+    links = floods.idle_links(broker.tcp, 150)
 
     try:
         for link in links:

@@ -40,7 +40,7 @@ class Source(Protocol):
     def loop(self) -> Loop: ...
 
 
-class _Bell(Protocol):
+class _Waker(Protocol):
     """How a consumer that waits is told: a lock it tries to take twice, or the loop that it leads."""
 
     def release(self) -> None: ...
@@ -88,7 +88,7 @@ class Handler(Generic[T]):
         self._of = of
         self._items: deque[T] = deque()
         self._lock = threading.Lock()
-        self._takers: list[_Bell] = []  # consumers that wait for an item
+        self._takers: list[_Waker] = []  # consumers that wait for an item
         self._room: threading.Condition | None = None  # producers wait for room; made when the first one does
         self._waiting = 0  # producers waiting
         self._takes = 0  # items taken so far, by which a producer sees that the consumer lives
@@ -219,7 +219,7 @@ class Handler(Generic[T]):
             if loop is not None:
                 loop.forget(self)
 
-    def _stop_waiting(self, bell: _Bell) -> None:
+    def _stop_waiting(self, bell: _Waker) -> None:
         with self._lock:
             if bell in self._takers:
                 self._takers.remove(bell)  # nobody rang: time is over, or Ctrl-C

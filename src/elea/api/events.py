@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from elea.api.handle import Receiving
+from elea.api.handle import Receiving, weakly
 from elea.api.identity import ZenohId
 from elea.api.info import Link, Transport
 from elea.api.sinks import Sink
@@ -100,7 +100,8 @@ class _Listener(Receiving[H], Generic[H, E]):
         self._known: dict[Connection, Callable[[SampleKind], E]] = {}
         self._order = threading.Lock()
         links = session._runtime.links
-        links.listeners_of_events.append(self._changed)
+        self._told = weakly(self._changed)
+        links.link_listeners.append(self._told)
         for connection in list(links.connections):
             self._came(connection, told=history)
         session._node.deliver_soon()
@@ -133,9 +134,9 @@ class _Listener(Receiving[H], Generic[H, E]):
         """How to tell of a connection; None while there is nothing to tell."""
 
     def _end(self) -> None:
-        watching: list[Any] = self._session._runtime.links.listeners_of_events
-        if self._changed in watching:
-            watching.remove(self._changed)
+        watching: list[Any] = self._session._runtime.links.link_listeners
+        if self._told in watching:
+            watching.remove(self._told)
         self._sink.close()
 
 

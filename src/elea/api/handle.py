@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+import weakref
+from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
@@ -13,9 +15,23 @@ from elea.api.sinks import Sink
 if TYPE_CHECKING:
     from elea.api.session import Session
 
-__all__ = ["Handle", "Receiving"]
+__all__ = ["Handle", "Receiving", "weakly"]
 
 H = TypeVar("H")
+
+
+def weakly(method: Callable[..., None]) -> Callable[..., None]:
+    """What a node calls instead of a method of a handle: the node's threads must not keep handles, and with them a
+    session that nobody else has any more. The session itself keeps its handles.
+    """
+    held = weakref.WeakMethod(method)
+
+    def call(*arguments: object) -> None:
+        found = held()
+        if found is not None:
+            found(*arguments)
+
+    return call
 
 
 class Handle:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from elea.api.cancellation import CancellationToken
-from elea.api.handle import Handle, Receiving
+from elea.api.handle import Handle, Receiving, weakly
 from elea.api.outgoingquery import seconds
 from elea.api.reply import Reply, ReplyError
 from elea.api.sample import Sample
@@ -14,7 +14,7 @@ from elea.io.dispatch import Mailbox
 from elea.model.encoding import Encoding
 from elea.model.keyexpr import KeyExpr
 from elea.model.qos import SampleKind
-from elea.node.localface import Watching
+from elea.node.localface import LocalInterest
 from elea.space.face import Declare, Final, InterestMode, Kinds, Undeclare
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class LivelinessSubscriber(Receiving[H]):
         self._key_expr = key_expr
         self._keys: dict[int, str] = {}
         mode = InterestMode.CURRENT_FUTURE if history else InterestMode.FUTURE
-        box = Mailbox(self._changed)
+        box = Mailbox(weakly(self._changed))
         key = session._whole(str(key_expr))
         self._watching = session._node.local.watch(key, Kinds.KEYEXPRS | Kinds.TOKENS, mode, box)
 
@@ -117,7 +117,7 @@ class Liveliness:
                 sink.close()
                 if "timer" in state:
                     state["timer"].cancel()
-                watching: Watching | None = state.get("watching")
+                watching: LocalInterest | None = state.get("watching")
                 if watching is not None:
                     own.stop_watching(watching)
 

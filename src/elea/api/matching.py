@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from elea.api.handle import Receiving
+from elea.api.handle import Receiving, weakly
 from elea.api.info import MatchingStatus
 from elea.api.sinks import Sink
 from elea.io.dispatch import Mailbox
@@ -58,7 +58,7 @@ class MatchingListener(Receiving[H]):
         self._complete = complete
         self._last = False
         self._known = False
-        box = Mailbox(self._changed)
+        box = Mailbox(weakly(self._changed))
         self._interest = session._node.local.watch(session._whole(key), KINDS[entity], InterestMode.CURRENT_FUTURE, box)
 
     def _changed(self, message: object) -> None:

@@ -40,6 +40,8 @@ def start(settings: Settings) -> Runtime:
         if settings.storages is not None:
             runtime.storages = _storages(runtime, settings)
         runtime.listen(settings.listen.locators if settings.role is not Role.CLIENT else ())
+        if settings.role is Role.ROUTER:
+            _warn_if_exposed(runtime, settings)
         if runtime.storages is not None:
             runtime.storages.align(runtime.links.settings)
         connect = settings.connect
@@ -64,6 +66,12 @@ def set_aggregation(node: Node, settings: Settings) -> None:
     before = "" if settings.namespace is None else f"{settings.namespace}/"
     node.local.aggregated_subscribers = tuple(f"{before}{one}" for one in settings.aggregated_subscribers)
     node.local.aggregated_publishers = tuple(f"{before}{one}" for one in settings.aggregated_publishers)
+
+
+def _warn_if_exposed(runtime: Runtime, settings: Settings) -> None:
+    from elea.node.exposure import warn_if_exposed  # not with the module: clients do not
+
+    warn_if_exposed(settings.listen.locators, runtime.links.settings)
 
 
 def _storages(runtime: Runtime, settings: Settings) -> Storages | None:

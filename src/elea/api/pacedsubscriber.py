@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from elea.api.handle import weakly
 from elea.api.sample import Sample
 from elea.api.sinks import Sink
 from elea.api.subscriber import Subscriber
@@ -159,7 +160,7 @@ class PacedSubscriber(Subscriber[H]):
     # -- in the thread that delivers
 
     def _mailbox(self, sink: Sink[Sample]) -> Mailbox:
-        return Mailbox(self._deliver)
+        return Mailbox(weakly(self._deliver))
 
     def _deliver(self, item: object) -> None:
         now = _now(self._loop)
@@ -195,7 +196,7 @@ class PacedSubscriber(Subscriber[H]):
         windows = self._pacer.mode.windows
         due = windows.opening(now) if self._pulls and windows is not None else self._pacer.next_deadline(now)
         if due is not None and self._timer is None and not self._gone:
-            self._timer = self._loop.at(due / SECOND_NS, self._tick)
+            self._timer = self._loop.at(due / SECOND_NS, weakly(self._tick))
 
     def _tick(self) -> None:
         with self._pacing:

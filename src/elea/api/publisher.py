@@ -67,7 +67,7 @@ class Publisher(Handle):
             aggregate_of(own.aggregated_publishers, whole) or whole,
             Kinds.KEYEXPRS | Kinds.SUBSCRIBERS,
             InterestMode.CURRENT_FUTURE,
-            Mailbox(self._told),
+            Mailbox(_told),
         )
         self._listeners: list[MatchingListener[Any]] = []
         self._durability: Durability | None = None
@@ -186,11 +186,12 @@ class Publisher(Handle):
             "destination": self._destination,
         }
 
-    def _told(self, message: object) -> None:
-        """Declarations arrive through the space; the route looks there."""
-
     def _end(self) -> None:
         self._put_route.end()
         for listener in self._listeners:
             listener._finish()
         self._session._node.local.stop_watching(self._interest)
+
+
+def _told(message: object) -> None:
+    """Declarations arrive through the space; the route looks there."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from elea.api.session import Session
     from elea.api.storeclient import StoreClient
 
-__all__ = ["Collector"]
+__all__ = ["PutCollector"]
 
 LEADERS: Final = 2
 """Groups on their way at once: while a store syncs one the next is already there."""
@@ -39,7 +39,7 @@ class _Waiting:
         self.turn.acquire()
 
 
-class Collector:
+class PutCollector:
     """The samples that threads of one session put."""
 
     def __init__(self, session: Session, storing: StoreClient) -> None:

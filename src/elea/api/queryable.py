@@ -1,7 +1,7 @@
 """Queryables: declared answering.
 
-Plain Python, as all that a session holds weakly must be: a compiled class with a plain base frees the weak references
-to its objects with them, and who looks at one afterwards reads freed memory (mypyc 2.4).
+Plain Python, as all that is held weakly (`weakly`) must be: a compiled class with a plain base frees the weak
+references to its objects with them, and who looks at one afterwards reads freed memory (mypyc 2.4).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from elea.api.answerer import hand_over
 from elea.api.channels import Handler
-from elea.api.handle import Receiving
+from elea.api.handle import Receiving, weakly
 from elea.api.query import Query
 from elea.api.sinks import Sink
 from elea.io.dispatch import Mailbox
@@ -48,7 +48,7 @@ class Queryable(Receiving[H]):
             sink.source = session._node
         self._answering = session._node.local.answer(
             session._whole(str(key_expr)),
-            Mailbox(self._asked, channel=sink),
+            Mailbox(weakly(self._asked), channel=sink if isinstance(sink, Handler) else None),
             complete=complete,
             here=origin is not Locality.REMOTE,
             elsewhere=origin is not Locality.SESSION_LOCAL,

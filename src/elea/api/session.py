@@ -85,7 +85,7 @@ class Session:
     def __init__(self, config: Config, *, start: Callable[[Settings], Runtime] = start) -> None:
         self._settings = Settings.of(config)
         self._namespace = None if self._settings.namespace is None else Namespace(self._settings.namespace)
-        self._handles: weakref.WeakSet[Handle] = weakref.WeakSet()
+        self._handles: set[Handle] = set()
         self._eids = itertools.count(SESSION_EID + 1)
         self._put_routes: dict[tuple[str, Locality], PutRoute] = {}
         self._declared: list[str] = []

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from elea.api.batches import pieces_of
 from elea.api.storecall import QOS, Call, query
-from elea.api.storeclient import BLOCK
 from elea.model.encoding import Encoding
 from elea.model.errors import StoreError
+from elea.model.qos import BLOCK
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from elea.api.outgoingquery import seconds
-from elea.api.putcollector import Collector
+from elea.api.putcollector import PutCollector
 from elea.api.putgroups import Kept, Lane
 from elea.api.putroute import into_encoding
 from elea.api.receipt import Receipt
@@ -24,7 +24,7 @@ from elea.model.encoding import Encoding
 from elea.model.errors import EleaError, InvalidKeyExpr, StoreError
 from elea.model.keyexpr import KeyExpr
 from elea.model.node_id import NodeId
-from elea.model.qos import Locality
+from elea.model.qos import BLOCK, Locality
 from elea.model.timestamp import Timestamp as ModelTimestamp
 from elea.wire.puts import Given
 
@@ -43,7 +43,6 @@ Durability: TypeAlias = Literal["persistent", "transient", "volatile"]
 
 SESSION_ENTITY: Final = 1
 MAX_KNOWN: Final = 4096
-BLOCK: Final = 8
 _GIVEN: Final = ("timeout", "payload", "encoding", "attachment", "timestamp", "source_info")
 
 _log = logging.getLogger("elea.api")
@@ -61,7 +60,7 @@ class StoreClient:
         self._lot = random.SystemRandom() if session._settings.id is not None else None
         self._known: set[str] = set()
         self.kept = Kept()
-        self._collector = Collector(session, self)
+        self._collector = PutCollector(session, self)
         self.numbers = self.source(SESSION_ENTITY)
         self.calls: set[Call] = set()
         self.closing = threading.Event()

@@ -11,7 +11,17 @@ from typing import Final
 from elea.io.linkerrors import ConnectTimeout, NameUnknown
 from elea.model.values import value_class
 
-__all__ = ["Address", "Interface", "announced", "interfaces", "is_multicast", "resolve", "written"]
+__all__ = [
+    "Address",
+    "Interface",
+    "announced",
+    "interfaces",
+    "is_loopback",
+    "is_multicast",
+    "resolve",
+    "source_of",
+    "written",
+]
 
 _SIOCGIFFLAGS: Final = 0x8913
 _SIOCGIFADDR: Final = 0x8915
@@ -19,6 +29,8 @@ _IFF_UP: Final = 0x1
 _IFF_LOOPBACK: Final = 0x8
 _IFF_MULTICAST: Final = 0x1000
 _MAPPED: Final = "::ffff:"
+_MAPPED_OCTETS: Final = bytes(10) + b"\xff\xff"
+_LOOPBACK_OCTETS: Final = bytes(15) + b"\1"
 
 
 @value_class
@@ -118,10 +130,40 @@ def written(sockaddr: tuple[str, int] | tuple[str, int, int, int]) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
+def source_of(remote: str) -> str:
+    """Whom the other end of a link belongs to, as far as its locator tells: an address, or 64 bits of an IPv6 one.
+
+    >>> source_of("tcp/10.0.0.1:7447"), source_of("tls/[2001:db8:1:2:aa::1]:7447")
+    ('10.0.0.1', '20010db800010002/64')
+    """
+    protocol, _, address = remote.partition("/")
+    if protocol == "unixsock-stream":
+        return protocol
+    host = (address.rpartition(":")[0] or address).strip("[]").partition("%")[0]
+    octets = _octets(host)
+    return f"{octets[:8].hex()}/64" if octets is not None and len(octets) == 16 else host
+
+
 def is_multicast(host: str) -> bool:
     """Whether a host is the address of a group; names are none."""
     octets = _octets(host)
     return octets is not None and (octets[0] == 0xFF if len(octets) == 16 else octets[0] >> 4 == 0xE)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches a host; of names, only `localhost` is known to be such.
+
+    >>> [is_loopback(host) for host in ("127.0.0.7", "::1", "::ffff:127.0.0.1", "localhost", "0.0.0.0", "::")]
+    [True, True, True, True, False, False]
+    """
+    octets = _octets(host)
+    if octets is None:
+        return host.lower() == "localhost"
+    if len(octets) == 16:
+        if octets[:12] != _MAPPED_OCTETS:
+            return octets == _LOOPBACK_OCTETS
+        octets = octets[12:]
+    return octets[0] == 127
 
 
 def _is_link_local(host: str) -> bool:
@@ -140,7 +182,7 @@ def _octets(host: str) -> bytes | None:
 
 def _lookup(host: str, port: int, kind: socket.SocketKind, flags: int) -> list[Address] | OSError:
     try:
-        # As octets, because text goes through the codec for international names, which takes 3 ms to import.
+        # As bytes, because text goes through the codec for international names, which takes 3 ms to import.
         entries = socket.getaddrinfo(host.encode() if host.isascii() else host, port, type=kind, flags=flags)
     except (OSError, UnicodeError) as error:
         return error if isinstance(error, OSError) else OSError(str(error))

@@ -1,4 +1,4 @@
-"""Batches cut off what a link brings. The octets are received into a buffer of the leader's; a link keeps only what is
+"""Batches cut off what a link brings. The bytes are received into a buffer of the leader's; a link keeps only what is
 left over of a batch.
 """
 
@@ -15,7 +15,7 @@ from elea.model.values import mypyc_attr
 __all__ = ["LARGE", "BatchReader"]
 
 LARGE: Final = 16_384
-"""Octets from which on a batch is handed out as a view."""
+"""Bytes from which on a batch is handed out as a view."""
 
 _EMPTY: Final = bytearray()
 _NOTHING: Final = memoryview(_EMPTY)
@@ -28,9 +28,9 @@ class BatchReader:
     def __init__(self, link: Link, *, limit: int = MAX_BATCH) -> None:
         self.link = link
         self.prefix = 2
-        """Octets of the length before the next batch: 4 once a low latency session is agreed."""
+        """Bytes of the length before the next batch: 4 once a low latency session is agreed."""
         self.settle: Callable[[], None] | None = None
-        """Called before the octets of views that were handed out change."""
+        """Called before the bytes of views that were handed out change."""
         self._limit = limit
         self._streamed = link.streamed
         self._handed_out = False  # views
@@ -76,7 +76,7 @@ class BatchReader:
     def cut(self) -> bytes | memoryview | None:
         """The next batch that is complete, if there is one.
 
-        Small ones are copied: slicing bytes is cheap. One of `LARGE` octets or more is a view, good until `settle` is
+        Small ones are copied: slicing bytes is cheap. One of `LARGE` bytes or more is a view, good until `settle` is
         called.
 
         Raises:
@@ -124,7 +124,7 @@ class BatchReader:
 
     @property
     def has_more(self) -> bool:
-        """Whether octets of a batch, or whole batches, have not been taken."""
+        """Whether bytes of a batch, or whole batches, have not been taken."""
         return self._start < self._end
 
     @property

@@ -72,14 +72,14 @@ class Mailbox(Gate):
         """Whether the leader leaves it to a worker."""
         self._items: deque[tuple[Any, int]] = deque()
         self._busy = threading.Lock()
-        self._come = 0  # octets, all that were left here
+        self._come = 0  # bytes, all that were left here
         self._brought = 0  # and those that were taken out again
         self._log_at = 1
-        self._progress = -1  # octets brought, when somebody looked who waits
+        self._progress = -1  # bytes brought, when somebody looked who waits
         self._patience = 0.0
 
     def add(self, item: Any, octets: int = 0, count: int = 1, *, beyond: bool = False) -> bool:
-        """Leave an item of some octets, which stands for `count` things; `empty` brings it. False if it was dropped.
+        """Leave an item of some bytes, which stands for `count` things; `empty` brings it. False if it was dropped.
 
         It is taken `beyond` the limits for those who wait for room afterwards.
         """

@@ -1,4 +1,4 @@
-"""One connection: sending octets, receiving octets, and an end that wakes everybody who waits on it.
+"""One connection: sending bytes, receiving bytes, and an end that wakes everybody who waits on it.
 
 A link knows nothing of what it carries. Stream links (tcp, tls, unix) carry batches behind a length prefix, which
 `elea.io.batchreader` cuts; a datagram link (udp) carries one batch per datagram. Any number of threads may send, close
@@ -66,7 +66,7 @@ class Link(Protocol):
 
     @property
     def held(self) -> bool:
-        """Whether `try_send` took octets that are not with the kernel yet; any later send writes them first."""
+        """Whether `try_send` took bytes that are not with the kernel yet; any later send writes them first."""
         ...
 
     def send(self, data: Octets | Sequence[Octets]) -> None:
@@ -74,11 +74,11 @@ class Link(Protocol):
         ...
 
     def try_send(self, data: Octets | Sequence[Octets]) -> int:
-        """Write what the kernel takes at once and return how many octets that was; 0 when it takes none."""
+        """Write what the kernel takes at once and return how many bytes that was; 0 when it takes none."""
         ...
 
     def receive_ready(self, view: memoryview) -> int:
-        """Take what has arrived and return how many octets that is, on a datagram link those of one batch.
+        """Take what has arrived and return how many bytes that is, on a datagram link those of one batch.
 
         0 when the other side will send no more or the link is closed, -1 if nothing has arrived.
         """
@@ -192,7 +192,7 @@ class SocketLink:
         return None
 
     def undelivered(self) -> int:
-        """Octets given to the kernel that the other side has not taken; 0 where the kernel does not say."""
+        """Bytes given to the kernel that the other side has not taken; 0 where the kernel does not say."""
         try:
             self._enter()
         except LinkClosed:
@@ -233,7 +233,7 @@ class SocketLink:
 
     def _finish(self) -> None:
         """Close the descriptor; called once, when nobody is inside."""
-        # The kernel resets the connection when unread octets are left, and may drop our last words with it.
+        # The kernel resets the connection when unread bytes are left, and may drop our last words with it.
         with contextlib.suppress(OSError):
             for _ in range(16):
                 if not self._socket.recv(65_536, _DONTWAIT):
@@ -265,7 +265,7 @@ class TcpLink(SocketLink):
 
     def _finish(self) -> None:
         # SO_LINGER would make close() itself wait for up to 10 s. Closing in the background delivers the same
-        # octets; the user timeout bounds for how long the kernel tries, as eclipse-zenoh's linger of 10 s does.
+        # bytes; the user timeout bounds for how long the kernel tries, as eclipse-zenoh's linger of 10 s does.
         if hasattr(socket, "TCP_USER_TIMEOUT"):
             with contextlib.suppress(OSError):
                 self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _LINGER_MS)
@@ -303,7 +303,7 @@ def peer_name(link: Link) -> str | None:
 
 
 def undelivered(link: Link) -> int:
-    """Octets of a link that have left this process and not arrived; 0 for links that cannot tell.
+    """Bytes of a link that have left this process and not arrived; 0 for links that cannot tell.
 
     On TCP that means acknowledged by the other machine, on a unix socket read by the other process.
     """
@@ -311,7 +311,7 @@ def undelivered(link: Link) -> int:
 
 
 def after(pieces: Sequence[Octets], sent: int) -> list[Octets]:
-    """What is left of some pieces when their first `sent` octets are gone."""
+    """What is left of some pieces when their first `sent` bytes are gone."""
     for index, piece in enumerate(pieces):
         if sent < len(piece):
             rest: list[Octets] = list(pieces[index:])

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from elea.io.addresses import Address, announced, resolve, written
+from elea.io.halfopen import HalfOpen, Place
 from elea.io.link import Link, TcpLink, UnixLink
 from elea.io.linkerrors import CannotConnect, CannotListen, LinkError
 from elea.io.locator import Locator
@@ -20,17 +21,16 @@ from elea.io.loop import IN, Loop, Pollable
 from elea.io.sockets import apply_config, refuse_multicast
 from elea.io.tls_settings import TlsSettings
 from elea.io.udp import UdpListener
-from elea.model.limits import ACCEPT_PENDING
 
 if TYPE_CHECKING:
     import ssl
 
     from elea.io.tls import ServerHandshake, Shaken
 
-__all__ = ["ACCEPT_PENDING", "Listener", "listen"]
+__all__ = ["Listener", "listen"]
 
 _HANDSHAKE_SECONDS: Final = 10.0
-ACCEPTED_AT_ONCE: Final = 64
+ACCEPTED_AT_ONCE: Final = 16
 """Connections accepted in one turn; others are served between."""
 
 _log = logging.getLogger("elea.io")
@@ -51,12 +51,19 @@ class Listener(Protocol):
 
 
 def listen(
-    locator: Locator | str, *, on_link: OnLink, loop: Loop, tls: TlsSettings | None = None, backlog: int = 4_096
+    locator: Locator | str,
+    *,
+    on_link: OnLink,
+    loop: Loop,
+    tls: TlsSettings | None = None,
+    half_open: HalfOpen | None = None,
+    backlog: int = 4_096,
 ) -> Listener:
     """Accept links at a locator; port 0 takes any free one, `[::]` takes IPv4 too.
 
     Args:
         on_link: gets each new link, in a turn of the loop; it must return quickly.
+        half_open: places for TLS handshakes, which may be shared with others.
 
     Raises:
         CannotListen: the address is taken, not of this machine, or not permitted.
@@ -75,7 +82,7 @@ def listen(
     sock = _bound(where, kind)
     if kind == socket.SOCK_DGRAM:
         return _DatagramListener(where, sock, on_link, loop)
-    return _StreamListener(where, sock, on_link, loop, context=context, backlog=backlog)
+    return _StreamListener(where, sock, on_link, loop, context=context, backlog=backlog, half_open=half_open)
 
 
 class _StreamListener(Pollable):
@@ -90,17 +97,18 @@ class _StreamListener(Pollable):
         *,
         context: ssl.SSLContext | None,
         backlog: int,
+        half_open: HalfOpen | None = None,
     ) -> None:
         super().__init__()
         self.failures = 0
-        self.refused = 0
         self._where = where
         self._socket = sock
         self._on_link = on_link
         self._loop = loop
         self._context = context
         self._closed = False
-        self._shaking: set[ServerHandshake] = set()
+        self._half_open = half_open or HalfOpen()
+        self._shaking: dict[ServerHandshake, Place] = {}
         self._unnamed = 0
         try:
             sock.listen(backlog)
@@ -147,6 +155,8 @@ class _StreamListener(Pollable):
         self.failures += 1
         if self.failures & (self.failures - 1) == 0:
             _log.warning("accept failed locator=%s failures=%d error=%s", self._where.wire, self.failures, error)
+        if error.errno in (errno.EMFILE, errno.ENFILE):
+            self._half_open.make_room(ACCEPTED_AT_ONCE)
         self._loop.change(self, 0)  # most likely out of descriptors: let some be closed
         self._loop.after(0.05, lambda: self._loop.change(self, IN))
 
@@ -159,21 +169,18 @@ class _StreamListener(Pollable):
     def _shake_hands(self, sock: socket.socket, context: ssl.SSLContext) -> None:
         from elea.io.tls import ServerHandshake
 
-        if len(self._shaking) >= ACCEPT_PENDING:
-            self.refused += 1
-            if self.refused & (self.refused - 1) == 0:
-                _log.warning("connection refused limit=accept_pending refused=%d", self.refused)
-            sock.close()
-            return
         try:
             remote = f"tls/{written(sock.getpeername())}"
         except OSError as error:
             self._no_link(sock, error)
             return
-        self._shaking.add(ServerHandshake(sock, remote, context, self._loop, self._shaken, _HANDSHAKE_SECONDS))
+        handshake = ServerHandshake(sock, remote, context, self._loop, self._shaken, _HANDSHAKE_SECONDS)
+        self._shaking[handshake] = self._half_open.take(remote, lambda limit: handshake.close(str(limit)))
 
     def _shaken(self, handshake: ServerHandshake, result: Shaken | LinkError) -> None:
-        self._shaking.discard(handshake)
+        place = self._shaking.pop(handshake, None)
+        if place is not None:
+            place.leave()
         sock = handshake.socket
         if isinstance(result, LinkError):
             self._no_link(sock, result)

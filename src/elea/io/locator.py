@@ -96,7 +96,7 @@ class Locator:
 
     @property
     def streamed(self) -> bool:
-        """Whether batches travel as one stream of octets, and so need a length prefix."""
+        """Whether batches travel as one stream of bytes, and so need a length prefix."""
         return self.protocol in _STREAMED
 
     @property

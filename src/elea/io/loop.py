@@ -27,7 +27,7 @@ from elea.model.values import mypyc_attr
 __all__ = ["IN", "OUT", "SERVED", "Flushable", "Loop", "Pollable"]
 
 RECEIVE_BUFFER: Final = 1 << 20
-"""Octets asked of the kernel at once. Only what really arrives is ever touched."""
+"""Bytes asked of the kernel at once. Only what really arrives is ever touched."""
 
 LOOK: Final = 0.0005
 """Seconds between two looks at an outbox that its callers fill and write: the longest their last messages may wait."""
@@ -41,6 +41,9 @@ SERVED: Final = 0.003
 Longer, if writing took longer at the end of the last turn: what goes to ten thousand links is to be joined, not written
 one by one.
 """
+
+TIMERS_AT_ONCE: Final = 64
+"""Timers run in one turn: what has arrived meanwhile does not wait for ten thousand of them."""
 
 ASIDE: Final = 8
 """Threads that deal with such a link aside, each with one; further ones hold up the loop for a batch."""
@@ -315,7 +318,10 @@ class Loop(Leadership):
             if self.leader != me:
                 return
         now = monotonic()
-        while (timer := self._timers.pop(now)) is not None:
+        for _ in range(TIMERS_AT_ONCE):
+            timer = self._timers.pop(now)
+            if timer is None:
+                break
             self.timers_run += 1
             self._run(timer.callback)
             if self.leader != me:

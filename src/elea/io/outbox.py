@@ -34,7 +34,7 @@ Batch: TypeAlias = Sequence[Octets]
 Frame: TypeAlias = Callable[[int, list[bytes], int, int], tuple[Sequence[Batch], int, int]]
 """`frame(conduit_key, queue, queued, most)` makes batches of the messages at the front of a queue.
 
-It says how many parts it used, at least one message's and `most` at most, and their octets; `queued` is about what all
+It says how many parts it used, at least one message's and `most` at most, and their bytes; `queued` is about what all
 of them have. None at all means that the other end is behind: it is asked again a moment later. It is called by one
 thread at a time, in the order of sending, while others may append to the queue.
 """
@@ -47,7 +47,7 @@ messages collecting them is cheaper than either.
 """
 
 PILED: Final = 524_288
-"""Octets written at once, if so many wait; on a busy link messages larger than a batch wait until they are so many.
+"""Bytes written at once, if so many wait; on a busy link messages larger than a batch wait until they are so many.
 
 Each write wakes the other end, which costs the writer up to 10 µs while a core is idle, and ends with the small packet
 that a message of 64 KiB leaves over. A bare stream of them is 32 k/s one by one, 57 k/s by four and 66 k/s by eight.
@@ -91,7 +91,7 @@ class _Lane(Gate):
         self.key = key
         self.full_since = 0.0
         """Since when links wait for room here and nothing leaves; 0 while none waits."""
-        self.seen = 0  # octets written, when that was looked at last
+        self.seen = 0  # bytes written, when that was looked at last
         self._outbox = outbox
         self.queue: list[bytes] = []
         self.framed: list[Batch] = []
@@ -106,7 +106,7 @@ class Outbox(Flushable):
     """Queues, framing and writing of one link.
 
     Args:
-        room: octets of messages that fit one batch beside its headers; larger ones are framed alone.
+        room: bytes of messages that fit one batch beside its headers; larger ones are framed alone.
         loop: whose leader writes what callers leave.
         on_blocked: told that the kernel takes no more, or does again: `on_writable` is to be called when there is room.
         on_broken: told once when the link broke or stalled, not on `close`; by the leader, so it may take any lock.
@@ -159,7 +159,7 @@ class Outbox(Flushable):
         self._order: tuple[_Lane, ...] = ()
         self._control: list[bytes] = []
         self._rest: Sequence[Batch] = ()
-        # Looked up once, not five times for every write: what a link is, and whether it holds octets after the last.
+        # Looked up once, not five times for every write: what a link is, and whether it holds bytes after the last.
         self._streamed = link.streamed
         self._try_send = link.try_send
         self._held = False
@@ -179,7 +179,7 @@ class Outbox(Flushable):
     def put(self, key: int, parts: Sequence[bytes], size: int, droppable: bool, messages: int = 0) -> bool:
         """Send a message, or several, of two parts each; False when it was dropped.
 
-        `size` is the octets of all `parts`, which must not change; `messages` how many they are, if not one for every
+        `size` is the bytes of all `parts`, which must not change; `messages` how many they are, if not one for every
         two. What is not taken has been counted, whether this returns False or raises.
 
         Raises:
@@ -192,19 +192,25 @@ class Outbox(Flushable):
         if lane.queued >= self._bound:
             if not self._admit(lane, droppable, messages or len(parts) >> 1):
                 return False
+        self._append(lane, parts, size, False)
+        return True
+
+    def _append(self, lane: _Lane, parts: Sequence[bytes], size: int, last: bool) -> None:
+        """Queue what there is room for, and see that it is written."""
         lane.queued = queued = lane.queued + size
         queue = lane.queue
         queue += parts
         # The batch is full when another message like this one would not fit. Order matters: append, then look
         # whether anybody looks after it; the leader says that it does not, then looks for messages. So one sees the
         # other.
-        if self._loop.in_turn:
+        if last:
+            self._write_now()
+        elif self._loop.in_turn:
             self._write_at_end(queued)
         elif queued + size > self.room and self._is_due(queued, size, len(parts)):
             self._write_now()
         elif self._asleep:
             self._write_or_rouse()
-        return True
 
     def put_now(self, key: int, parts: Sequence[bytes], size: int, droppable: bool) -> bool:
         """The same for an express message: written by this thread at once, unless another is writing."""
@@ -213,10 +219,13 @@ class Outbox(Flushable):
             self._write_now()
         return taken
 
-    def offer(self, key: int, parts: Sequence[bytes], size: int, droppable: bool, messages: int = 0) -> bool:
+    def offer(
+        self, key: int, parts: Sequence[bytes], size: int, droppable: bool, messages: int = 0, last: bool = False
+    ) -> bool:
         """The same for threads that must neither wait nor fail: False when there is no room or no link any more.
 
         What happens to a link that has no room for a message that must not be dropped is the caller's to decide.
+        `last` says that nothing more comes in this turn, so that there is no reason to wait for its end.
         """
         try:
             lane = self._lanes[key]
@@ -227,18 +236,10 @@ class Outbox(Flushable):
             if lane.queued >= self._bound:
                 self._turn_away(droppable, messages or len(parts) >> 1)
                 return False
-        lane.queued = queued = lane.queued + size
-        queue = lane.queue
-        queue += parts
-        if self._loop.in_turn:
-            self._write_at_end(queued)
-        elif queued + size > self.room and self._is_due(queued, size, len(parts)):
-            self._write_now()
-        elif self._asleep:
-            self._write_or_rouse()
+        self._append(lane, parts, size, last)
         return True
 
-    def push(self, key: int, parts: Sequence[bytes], size: int, most: int = _OVERSHOOT) -> int:
+    def push(self, key: int, parts: Sequence[bytes], size: int, most: int = _OVERSHOOT, last: bool = False) -> int:
         """The same for what can neither wait here nor be lost: taken beyond the bound, up to `most` times it.
 
         Returns `REFUSED` if the other node takes nothing more, `TAKEN`, or `FULL` if it was taken and the conduit is at
@@ -251,15 +252,7 @@ class Outbox(Flushable):
         if self._bound < 0 or lane.queued >= self._bound * most:
             self._turn_away(False, len(parts) >> 1)
             return REFUSED
-        lane.queued = queued = lane.queued + size
-        queue = lane.queue
-        queue += parts
-        if self._loop.in_turn:
-            self._write_at_end(queued)
-        elif queued + size > self.room and self._is_due(queued, size, len(parts)):
-            self._write_now()
-        elif self._asleep:
-            self._write_or_rouse()
+        self._append(lane, parts, size, last)
         return FULL if lane.queued >= self._bound else TAKEN
 
     def wait_for_room(self, key: int) -> None:
@@ -283,6 +276,19 @@ class Outbox(Flushable):
             with self._books:
                 self.waited += 1
         return True
+
+    def watch(self, key: int) -> None:
+        """Give the link up if it takes nothing for `wait_before_close`: for what was taken beyond the bound of a
+        conduit, and nobody waits for.
+        """
+        lane = self._lanes.get(key)
+        if lane is not None and not lane.full_since and self._is_open():
+            lane.seen, lane.full_since = self.octets, self._now()
+            self._look_at(lane)
+
+    def _look_at(self, lane: _Lane) -> None:
+        if not self.has_room(lane):
+            self._loop.after(self._wait_before_close / 4, lambda: self._look_at(lane))
 
     def has_room(self, lane: _Lane) -> bool:
         """Whether those who wait for room in a conduit may go on."""
@@ -322,7 +328,7 @@ class Outbox(Flushable):
         return True
 
     def queued(self, key: int) -> int:
-        """Octets of a conduit that wait to be framed."""
+        """Bytes of a conduit that wait to be framed."""
         lane = self._lanes.get(key)
         return 0 if lane is None else lane.queued
 
@@ -554,7 +560,7 @@ class Outbox(Flushable):
         except LinkClosed as error:
             self._fail(error)
         except BaseException as error:
-            # A fault in framing, or an interrupt: nobody knows how much was written, so the stream has no next octet.
+            # A fault in framing, or an interrupt: nobody knows how much was written, so the stream has no next byte.
             self._fail(LinkClosed(self.link.remote, f"writing was interrupted by {type(error).__name__}: {error}"))
             raise
         return True

@@ -16,7 +16,7 @@ __all__ = ["IN", "OUT", "Found", "Pollable", "Poller"]
 
 IN: Final = 1
 OUT: Final = 4
-"""Bits of a mask: octets to read, room to write. An end or a fault sets others, and is found by reading."""
+"""Bits of a mask: bytes to read, room to write. An end or a fault sets others, and is found by reading."""
 
 MOST: Final = 512
 """Descriptors reported by one wait; the others are by the next."""

@@ -37,7 +37,7 @@ TOKEN_BYTES: Final = 16
 """Bytes by which a memory is known on the link that it belongs to."""
 
 WORTH: Final = 16_384
-"""Octets of a payload from which on this is cheaper than the link, which takes several small ones at once."""
+"""Bytes of a payload from which on this is cheaper than the link, which takes several small ones at once."""
 
 SMALLEST: Final = 1 << 20
 """A memory of less is not worth its page tables: a few payloads fill it."""
@@ -162,7 +162,7 @@ class Pool:
         self._lock = threading.Lock()
 
     def take(self) -> int:
-        """Octets for one more link: a quarter of what is left, so that there is some for many; 0 if that is little."""
+        """Bytes for one more link: a quarter of what is left, so that there is some for many; 0 if that is little."""
         with self._lock:
             size = min(self._left // 4, MEMORY_BYTES) & -_PAGE
             if size < SMALLEST:

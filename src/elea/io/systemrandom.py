@@ -20,5 +20,5 @@ class SystemRandom:
         return start + drawn % width
 
     def randbytes(self, n: int) -> bytes:
-        """Octets."""
+        """Bytes."""
         return os.urandom(n)

@@ -18,7 +18,7 @@ class Ear(Protocol):
     """Hears one link. It is called by one thread at a time, in an order that an observer of the link could see."""
 
     def heard(self, data: bytes, outward: bool) -> None:
-        """Octets of the stream, or one datagram, that leave or have come."""
+        """Bytes of the stream, or one datagram, that leave or have come."""
         ...
 
     def ended(self) -> None:

@@ -25,7 +25,7 @@ __all__ = ["ServerHandshake", "TlsLink", "TlsSettings", "client_context", "serve
 
 _RAW: Final = 1 << 16
 _CHUNK: Final = 1 << 16
-"""Octets enciphered before they are written: one batch, so that what `try_send` holds back stays small."""
+"""Bytes enciphered before they are written: one batch, so that what `try_send` holds back stays small."""
 
 _CERTIFICATE_ALERTS: Final = ("CERTIFICATE", "UNKNOWN_CA", "ACCESS_DENIED", "DECRYPT_ERROR")
 
@@ -159,7 +159,7 @@ class TlsLink(TcpLink):
             return self._outgoing.read()
 
     def _decipher(self, view: memoryview) -> int:
-        """Octets read, 0 when more must arrive first, -1 at the end of the stream."""
+        """Bytes read, 0 when more must arrive first, -1 at the end of the stream."""
         count = 0
         with self._cipher:
             try:
@@ -288,9 +288,9 @@ class ServerHandshake(Pollable):
         except OSError as error:
             self._end(CertificateError(self._locator, f"the connection broke: {error.strerror or error}", what="tls"))
 
-    def close(self) -> None:
+    def close(self, problem: str = "") -> None:
         """Give up."""
-        self._end(LinkClosed(self._locator))
+        self._end(LinkClosed(self._locator, problem) if problem else LinkClosed(self._locator))
 
     def _step(self) -> None:
         if not self._done:

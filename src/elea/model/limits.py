@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 __all__ = [
+    "ACCEPT_CROWD",
     "ACCEPT_PENDING",
     "ACKNACK_SPAN",
     "ARROW_BATCHES",
@@ -28,6 +29,17 @@ __all__ = [
     "DEFAULT_CAPACITY",
     "DOLLAR_WEIGHT",
     "DURATION_NS",
+    "EARLY_AHEAD",
+    "EARLY_AHEAD_BYTES",
+    "EARLY_DECLARED",
+    "EARLY_MESSAGE",
+    "EARLY_PENDING",
+    "EARLY_PULLS",
+    "EARLY_SNAPSHOT_BYTES",
+    "EARLY_SPACES",
+    "EARLY_TAGS",
+    "EARLY_WINDOW",
+    "EARLY_WINDOW_BYTES",
     "EMPTY_ELEMENTS",
     "ENCODING_SCHEMA_BYTES",
     "HELD_OCTETS",
@@ -67,6 +79,7 @@ __all__ = [
     "NODE_ID_BYTES",
     "PACED_SAMPLES",
     "PATIENCE",
+    "PROTOBUF_DEPTH",
     "PUTS_BYTES",
     "PUTS_SAMPLES",
     "QUERY_TIMEOUT",
@@ -102,9 +115,22 @@ __all__ = [
     "TCP_PENDING_TOTAL",
     "TCP_STRAY_BYTES",
     "TIME_EXPR_CHARS",
+    "UATTRIBUTES_BYTES",
+    "UATTRIBUTES_REMEMBERED",
+    "UATTRIBUTES_REMEMBERED_BYTES",
+    "UAUTHORITY_CHARS",
     "UDP_ENDPOINTS",
     "UDP_QUEUE",
     "UDP_SOURCES",
+    "UPROTOCOL_CALLS",
+    "UPROTOCOL_KEYS",
+    "UPROTOCOL_LISTENERS",
+    "UPROTOCOL_LISTENERS_PER_FILTER",
+    "UPROTOCOL_PENDING",
+    "UPROTOCOL_RECEIVED",
+    "UPROTOCOL_SUBSCRIPTIONS",
+    "UPROTOCOL_TOPICS",
+    "UURI_CHARS",
     "WORKERS",
 ]
 
@@ -193,6 +219,39 @@ SN_BITS_MAX: Final = 63
 
 ACKNACK_SPAN: Final = 65
 """Early dialects: serial numbers one AckNack can ask for: its own and 64 of the mask (DEC-03)."""
+
+EARLY_WINDOW: Final = 2_048
+"""Early dialects: messages of a reliable channel that wait for an acknowledgement; more makes nothing faster."""
+
+EARLY_WINDOW_BYTES: Final = 1 << 17
+"""Octets of them. A burst of so many fits the receive buffer that Linux gives a UDP socket unless told otherwise."""
+
+EARLY_AHEAD: Final = 16_384
+"""Messages kept that came before one that is missing; the largest window of numbers of 14 bits is half of it."""
+
+EARLY_AHEAD_BYTES: Final = 1 << 23
+"""Octets of them; what has no room is asked for again."""
+
+EARLY_MESSAGE: Final = 1 << 24
+"""A message put together from fragments (Z18-FRG-05)."""
+
+EARLY_PENDING: Final = 4_096
+"""Declarations of one session that wait for their commit (Z18-DCL-19)."""
+
+EARLY_DECLARED: Final = 10_000
+"""Resources, selections, publishers and subscribers of one early session, of each kind; above it, status 1."""
+
+EARLY_PULLS: Final = 64
+"""Pulls of one session from the store that are under way at the same time."""
+
+EARLY_SPACES: Final = 256
+"""Resource spaces that one session declares something in; above it, status 1."""
+
+EARLY_TAGS: Final = 100_000
+"""Resources whose tags and properties a node remembers for the early dialects; the oldest gives way."""
+
+EARLY_SNAPSHOT_BYTES: Final = 1 << 24
+"""Octets of stored samples that wait to be pulled, or sent to a durable subscriber, by one session."""
 
 MAX_DECLARED_ID: Final = (1 << 63) - 1
 """Early dialects: the largest id of a resource or selection (Z18-DCL-07)."""
@@ -368,7 +427,12 @@ UDP_QUEUE: Final = 256
 """Datagrams of one source waiting for its reader; more are dropped and counted, as the kernel would."""
 
 ACCEPT_PENDING: Final = 100
-"""TLS handshakes under way at once on one listener, the default of eclipse-zenoh's `accept_pending`."""
+"""Handshakes under way at once, of TLS and of sessions: the default of eclipse-zenoh's `accept_pending`. The next one
+takes the place of another, whose source has most of them."""
+
+ACCEPT_CROWD: Final = 5
+"""How many times as many there may be for a moment: a flood of 2,000 connections a second is then let stand for a
+quarter of a second each, in which an honest client among them takes its next step."""
 
 MAX_DEPTH: Final = 128
 """Nesting of arrays and objects; the deepest useful configuration has eight levels."""
@@ -431,3 +495,45 @@ MEMORY_PENDING: Final = 16
 
 PATIENCE: Final = 5.0
 """Seconds a producer waits for a consumer that takes nothing; half a lease, as for a blocked message on a link."""
+
+PROTOBUF_DEPTH: Final = 100
+"""Groups within groups of a protobuf that are skipped; the protobuf libraries stop there too."""
+
+UAUTHORITY_CHARS: Final = 128
+"""Characters of the authority of a UUri, as the uProtocol specification has it."""
+
+UURI_CHARS: Final = 512
+"""Characters of a UUri as text: an authority, and numbers with leading zeros that nobody needs."""
+
+UATTRIBUTES_BYTES: Final = 1 << 16
+"""Octets of the attributes of a uProtocol message. Two addresses, a token and a trace take a few hundred."""
+
+UATTRIBUTES_REMEMBERED: Final = 4096
+"""Attributes without their identifiers that are read or written from memory; then all are forgotten."""
+
+UATTRIBUTES_REMEMBERED_BYTES: Final = 1024
+"""Octets of attributes that are remembered; longer ones are read anew each time."""
+
+UPROTOCOL_KEYS: Final = 4096
+"""Pairs of source and sink whose key a uProtocol transport remembers; then all are forgotten and made again."""
+
+UPROTOCOL_LISTENERS: Final = 1000
+"""Listeners of one uProtocol transport, unless it is told another number; the public Rust transport has 100."""
+
+UPROTOCOL_LISTENERS_PER_FILTER: Final = 100
+"""Listeners with one and the same filter: each message that matches costs a call of all of them."""
+
+UPROTOCOL_RECEIVED: Final = 1000
+"""Messages that wait for `receive` with one filter; then the oldest is forgotten and counted."""
+
+UPROTOCOL_PENDING: Final = 10_000
+"""Calls of one client that wait for their answers; the next one is refused."""
+
+UPROTOCOL_CALLS: Final = 1000
+"""Requests that one server works on or has waiting; the next is answered with RESOURCE_EXHAUSTED."""
+
+UPROTOCOL_SUBSCRIPTIONS: Final = 10_000
+"""Subscriptions that a local uSubscription keeps; the next one is refused."""
+
+UPROTOCOL_TOPICS: Final = 256
+"""Topics in one request to uTwin; each is a question to the broker."""

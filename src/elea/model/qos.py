@@ -13,6 +13,7 @@ from typing import Final
 from elea.model.values import value_class
 
 __all__ = [
+    "BLOCK",
     "CongestionControl",
     "ConsolidationMode",
     "Durability",
@@ -25,7 +26,9 @@ __all__ = [
     "SampleKind",
 ]
 
-_BLOCK: Final = 0x08
+BLOCK: Final = 0x08
+"""The bit of a packed quality of service that says: wait for room rather than drop."""
+
 _EXPRESS: Final = 0x10
 _BLOCK_FIRST: Final = 0x20
 _PRIORITY: Final = 0x07
@@ -183,7 +186,7 @@ class Qos:
     @classmethod
     def from_raw(cls, raw: int) -> Qos:
         """The value packed in the QoS extension; bits nobody has defined are ignored."""
-        if raw & _BLOCK:
+        if raw & BLOCK:
             congestion = CongestionControl.BLOCK
         elif raw & _BLOCK_FIRST:
             congestion = CongestionControl.BLOCK_FIRST
@@ -196,7 +199,7 @@ class Qos:
         """The packed value."""
         value = int(self.priority)
         if self.congestion_control is CongestionControl.BLOCK:
-            value |= _BLOCK
+            value |= BLOCK
         elif self.congestion_control is CongestionControl.BLOCK_FIRST:
             value |= _BLOCK_FIRST
         return value | (_EXPRESS if self.express else 0)

@@ -21,6 +21,7 @@ from elea.model.logger import logger
 from elea.model.values import mypyc_attr
 
 if TYPE_CHECKING:
+    from elea.io.halfopen import Place
     from elea.node.dialect import Dialect, Machine, Refusal
     from elea.node.links import Links
     from elea.space.face import Face
@@ -53,6 +54,8 @@ class Connection(Pollable):
         """Where we have connected to."""
         self.face: Face | None = None
         self.peer_id = b""  # known before the face is
+        self.place: Place | None = None
+        """Its place among the links that are opening, if the other node has opened it."""
         self.error: EleaError | None = None
         self.ready = threading.Event()
         self.ended = threading.Event()
@@ -263,6 +266,8 @@ class Connection(Pollable):
         face = self.face = self.machine.face
         self._say()
         if face is None:
+            if self.place is not None:
+                self.place.advance()
             self._set_timer()
             return
         # The last message of the handshake is out: the session begins.

@@ -1,7 +1,7 @@
 """How a node leaves: what was put before the end still goes out, for as long as the neighbours take it.
 
 `close()` must lose nothing that a living neighbour would have taken, and must return although a neighbour is stuck. So
-what is bounded is time without progress: octets leave the outbox, and the kernel hands them over. All neighbours are
+what is bounded is time without progress: bytes leave the outbox, and the kernel hands them over. All neighbours are
 waited for at once, so a thousand stuck ones cost no more than one.
 """
 
@@ -35,14 +35,14 @@ _LONGEST_LOOK: Final = 0.02
 def close_gracefully(connections: Iterable[Connection]) -> None:
     """Send what waits, and CLOSE behind it, and let the others leave first; returns when all have or had their time."""
     ends = monotonic() + LONGEST_SECONDS
-    leaving = [_Leaving(connection) for connection in connections]
+    leaving = [_ClosingLink(connection) for connection in connections]
     pause = _SHORTEST_LOOK
     while (leaving := [one for one in leaving if not one.done()]) and monotonic() < ends:
         leaving[0].wait(pause)
         pause = min(2 * pause, _LONGEST_LOOK)
 
 
-class _Leaving:
+class _ClosingLink:
     """One link that is being left."""
 
     def __init__(self, connection: Connection) -> None:

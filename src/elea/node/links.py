@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from elea.io.dial import connect
+from elea.io.halfopen import HalfOpen
 from elea.io.link import Link
 from elea.io.linkerrors import LinkError
 from elea.io.losses import Losses
@@ -82,11 +84,12 @@ class Links:
         self.listeners: list[tuple[Listener, str]] = []
         self.connections: set[Connection] = set()
         self.on_left: Callable[[Connection], None] | None = None
-        self.listeners_of_events: list[Callable[[Connection, bool], None]] = []
+        self.link_listeners: list[Callable[[Connection, bool], None]] = []
         self.refused = 0
         self.unopened = 0
         """Links of others that ended before a session was opened over them, for whatever reason."""
         self.losses = Losses()
+        self.half_open = HalfOpen(settings.accept_pending, now=node.loop.now)
         self._opening: set[Connection] = set()
         self._registry: SessionRegistry[Connection] = SessionRegistry(node.node_id)
         self._lock = threading.Lock()
@@ -102,11 +105,15 @@ class Links:
 
     def dialect(self, name: str = DEFAULT) -> Dialect:
         """A dialect as this node speaks it."""
-        with self._lock:
-            found = self._dialects.get(name)
-            if found is None:
-                found = self._dialects[name] = dialect_named(name, self)
+        found = self._dialects.get(name)
+        if found is not None:
             return found
+        made = dialect_named(name, self)  # not under the lock: it imports, and may ask this node
+        with self._lock:
+            found = self._dialects.setdefault(name, made)
+        if found is not made:
+            made.close()
+        return found
 
     def connect(self, locator: str, *, timeout: float | None = None) -> Connection:
         """Open a session with the node at `locator`; returns when both sides agree, or with the session there is.
@@ -117,7 +124,7 @@ class Links:
         wait = self.settings.open_timeout if timeout is None else timeout
         dialect = self.dialect(dialect_of(locator))
         link = tapped(connect(locator, timeout=wait, tls=self.settings.tls), accepted=False)
-        connection = self._made(link, dialect, False, wait, locator)
+        connection = self._over(link, dialect, accepted=False, timeout=wait, locator=locator)
         self._start(connection)
         if not connection.ready.wait(wait + 1.0):
             connection.end(OperationTimeout(f"no session with {locator} within {wait} s"))
@@ -138,6 +145,7 @@ class Links:
             locator,
             loop=self.loop,
             tls=self.settings.tls,
+            half_open=self.half_open,
             on_link=lambda link: self._accept(tapped(link, accepted=True), dialect),
         )
         self.listeners.append((listener, dialect.name))
@@ -163,27 +171,32 @@ class Links:
         with self._lock:
             self._closed = True
             connections = [*self.connections, *self._opening]
+            dialects = list(self._dialects.values())
         for listener, _ in self.listeners:
             listener.close()
         close_gracefully(connections)
         for connection in connections:
             connection.close()
-        for dialect in self._dialects.values():
+        for dialect in dialects:
             dialect.close()
 
     # -- what connections say -----------------------------------------------------------------------------------------
 
     def _accept(self, link: Link, dialect: Dialect) -> None:
-        if len(self._opening) >= self.settings.accept_pending:
-            self._refuse(link.remote, f"{self.settings.accept_pending} links are opening already (accept_pending)")
-            link.close()
-            return
-        connection = self._made(link, dialect, True, self.settings.accept_timeout)
-        try:
+        connection = self._over(link, dialect, accepted=True, timeout=self.settings.accept_timeout)
+        # Who has done a TLS handshake has done a step that costs something.
+        steps = int(link.remote.startswith("tls/"))
+        connection.place = self.half_open.take(link.remote, connection.end, steps=steps)
+        with contextlib.suppress(LinkError, ProtocolError, SessionClosed):  # its end is told and counted by `left`
             self._start(connection)
-        except (LinkError, ProtocolError) as error:
-            self._refuse(link.remote, error)
+
+    def _over(self, link: Link, dialect: Dialect, *, accepted: bool, timeout: float, locator: str = "") -> Connection:
+        """A connection over a link, which is closed if there can be none."""
+        try:
+            return self._made(link, dialect, accepted, timeout, locator)
+        except BaseException:
             link.close()
+            raise
 
     def _refuse(self, remote: str, problem: object) -> None:
         """Count a link that never became a session; said the 1st, 2nd, 4th … time, so that a flood fills no log."""
@@ -214,10 +227,13 @@ class Links:
 
     def _start(self, connection: Connection) -> None:
         with self._lock:
-            if self._closed:
-                connection.link.close()
-                raise SessionClosed(text="this node is closed")
-            self._opening.add(connection)
+            is_closed = self._closed
+            if not is_closed:
+                self._opening.add(connection)
+        if is_closed:
+            error = SessionClosed(text="this node is closed")
+            connection.end(error)
+            raise error
         try:
             connection.start()
         except BaseException as error:  # the link broke, or the system gives no more threads
@@ -233,6 +249,8 @@ class Links:
             self._opening.discard(connection)
             other = self._registry.confirm(subject.node_id, connection)
             self.connections.add(connection)
+        if connection.place is not None:
+            connection.place.leave()
         if other is not None:
             other.end(SessionClosed(DUPLICATE, "both nodes connected at once, another link was kept"))
         with self.node.lock:
@@ -247,7 +265,7 @@ class Links:
             subject.role.name,
             connection.link.remote,
         )
-        for listener in list(self.listeners_of_events):
+        for listener in list(self.link_listeners):
             listener(connection, True)
 
     def left(self, connection: Connection) -> None:
@@ -257,12 +275,14 @@ class Links:
             self._registry.release(connection.peer_id, connection)
             was_open = connection in self.connections
             self.connections.discard(connection)
+        if connection.place is not None:
+            connection.place.leave()
         if was_open and connection.face is not None:
             with self.node.lock:
                 self.node.space.remove_face(connection.face, self.loop.now())
             self.node.settle()
             _log.info("session ended: node=%s reason=%s", NodeId(connection.peer_id), connection.error)
-            for listener in list(self.listeners_of_events):
+            for listener in list(self.link_listeners):
                 listener(connection, False)
         elif connection.accepted and not self._closed:
             self._refuse(connection.link.remote, connection.error)

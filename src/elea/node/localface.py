@@ -40,15 +40,15 @@ from elea.space.way import NOWHERE, Encoder
 
 if TYPE_CHECKING:
     from elea.node.node import Node
-    from elea.node.route import Keeping
+    from elea.node.route import Keeper
 
-__all__ = ["EXPIRED", "Answering", "Asked", "LocalFace", "Watching", "aggregate_of"]
+__all__ = ["EXPIRED", "Asked", "LocalFace", "LocalInterest", "LocalQueryable", "aggregate_of"]
 
 EXPIRED: Final = object()
 """What an asker gets when the time for its query is over."""
 
 
-class Answering:
+class LocalQueryable:
     """A queryable of this process; its mailbox gets `Asked`."""
 
     __slots__ = ("box", "complete", "elsewhere", "here", "id", "key")
@@ -67,7 +67,7 @@ class Asked:
 
     __slots__ = ("_done", "_here", "_local", "_parties", "expr", "request")
 
-    def __init__(self, local: LocalFace, request: Request, matching: Matching, here: bool) -> None:
+    def __init__(self, local: LocalFace, request: Request, matching: MatchingQueryables, here: bool) -> None:
         self.request = request
         self.expr = matching.expr
         self._local = local
@@ -100,17 +100,17 @@ class Asked:
             self._local.node.answer(self._local, ResponseFinal(request.id, request.qos))
 
 
-class Matching:
+class MatchingQueryables:
     """The queryables of this process that queries on one key go to."""
 
     __slots__ = ("answering", "expr")
 
-    def __init__(self, key: str, answering: list[Answering]) -> None:
+    def __init__(self, key: str, answering: list[LocalQueryable]) -> None:
         self.expr = KeyExpr(key)  # made once for all queries on the key
         self.answering = answering
 
 
-class Watching:
+class LocalInterest:
     """An interest of this process: told of declarations that match."""
 
     __slots__ = ("box", "future", "id", "key", "kinds")
@@ -146,13 +146,13 @@ class LocalFace:
         self._aggregates: dict[str, tuple[int, int]] = {}  # those declared: number, and for how many subscribers
         self._ids = itertools.count(1)
         self._subscribers: KeyTree[list[tuple[Mailbox, bool, bool]]] = KeyTree()
-        self._queryables: KeyTree[list[Answering]] = KeyTree()
-        self._keepers: list[tuple[str, Keeping]] = []
+        self._queryables: KeyTree[list[LocalQueryable]] = KeyTree()
+        self._keepers: list[tuple[str, Keeper]] = []
         self._asking: dict[int, Mailbox] = {}
         self._left: dict[int, int] = {}  # how many may still answer, where that is more than one
-        self._known: dict[tuple[str, QueryTarget, bool], Matching] = {}
+        self._known: dict[tuple[str, QueryTarget, bool], MatchingQueryables] = {}
         self.timeouts = Timeouts(node.loop, self._asking, self._expired)
-        self._watching: dict[int, Watching] = {}
+        self._watching: dict[int, LocalInterest] = {}
         self._tokens: dict[int, str] = {}
         self._lock = threading.Lock()
 
@@ -275,7 +275,7 @@ class LocalFace:
         self.node.refresh()
         self._tell(Undeclare(Entity.SUBSCRIBER, -number, key))
 
-    def keep(self, key: str, keeper: Keeping) -> None:
+    def keep(self, key: str, keeper: Keeper) -> None:
         """Samples of others on `key` go to `keeper`, in the thread that read them; those of this process do not."""
         with self._lock:
             self._keepers.append((key, keeper))
@@ -283,15 +283,17 @@ class LocalFace:
         self.node.control(self, Declare(Entity.SUBSCRIBER, next(self._ids), key))
         self.node.refresh()
 
-    def keepers(self, key: str) -> tuple[Keeping, ...]:
+    def keepers(self, key: str) -> tuple[Keeper, ...]:
         """The stores of this process that samples on `key` go to."""
         if not self._keepers:
             return ()
         return tuple(keeper for kept, keeper in self._keepers if keyexpr.intersects(kept, key))
 
-    def answer(self, key: str, box: Mailbox, *, complete: bool, here: bool = True, elsewhere: bool = True) -> Answering:
+    def answer(
+        self, key: str, box: Mailbox, *, complete: bool, here: bool = True, elsewhere: bool = True
+    ) -> LocalQueryable:
         """Queries on `key` go to `box`: those of this process if `here`, those of others if `elsewhere`."""
-        answering = Answering(next(self._ids), key, complete, box, here, elsewhere)
+        answering = LocalQueryable(next(self._ids), key, complete, box, here, elsewhere)
         with self._lock:
             self._queryables.add(key, [*(self._queryables.get(key) or []), answering])
             self._known.clear()
@@ -300,7 +302,7 @@ class LocalFace:
         self._tell(Declare(Entity.QUERYABLE, -answering.id, key, complete))
         return answering
 
-    def stop_answering(self, answering: Answering) -> None:
+    def stop_answering(self, answering: LocalQueryable) -> None:
         """The opposite of `answer`."""
         with self._lock:
             left = [other for other in self._queryables.get(answering.key) or [] if other is not answering]
@@ -337,9 +339,9 @@ class LocalFace:
                 self.node.dispatch.add(watching.box, message)
         self.node.deliver_soon()
 
-    def watch(self, key: str, kinds: Kinds, mode: InterestMode, box: Mailbox) -> Watching:
+    def watch(self, key: str, kinds: Kinds, mode: InterestMode, box: Mailbox) -> LocalInterest:
         """Declarations of these kinds that intersect `key` go to `box`, the end of the present ones too."""
-        watching = Watching(next(self._ids), key, kinds, box, mode is not InterestMode.CURRENT)
+        watching = LocalInterest(next(self._ids), key, kinds, box, mode is not InterestMode.CURRENT)
         self._watching[watching.id] = watching
         if mode is not InterestMode.FUTURE:
             for number, token in list(self._tokens.items()):
@@ -349,7 +351,7 @@ class LocalFace:
         self.node.control(self, Interest(watching.id, mode, kinds, key))
         return watching
 
-    def stop_watching(self, watching: Watching) -> None:
+    def stop_watching(self, watching: LocalInterest) -> None:
         if self._watching.pop(watching.id, None) is not None:
             self.node.control(self, InterestDone(watching.id))
 
@@ -404,13 +406,13 @@ class LocalFace:
             if box.is_full():
                 self.node.crowded(lambda: self.node.loop.hold(box) or box.wait_for_room())
 
-    def _matching(self, key: str, target: QueryTarget, *, here: bool) -> Matching:
+    def _matching(self, key: str, target: QueryTarget, *, here: bool) -> MatchingQueryables:
         """The same as `queryables`, remembered until one is declared or undeclared."""
         name = (key, target, here)
         found = self._known.get(name)
         if found is None:
             with self._lock:  # nothing found before a change may be remembered after it
-                found = Matching(key, self._queryables_of(key, target, here))
+                found = MatchingQueryables(key, self._queryables_of(key, target, here))
                 if len(key) <= CACHED_KEY_CHARS:
                     if len(self._known) >= CACHED_ROUTES:
                         self._known.clear()
@@ -423,12 +425,12 @@ class LocalFace:
             found = [entry for entries in self._subscribers.intersecting(key) for entry in entries]
         return [box for box, from_here, from_elsewhere in found if (from_here if here else from_elsewhere)]
 
-    def queryables(self, key: str, target: QueryTarget, *, here: bool) -> list[Answering]:
+    def queryables(self, key: str, target: QueryTarget, *, here: bool) -> list[LocalQueryable]:
         """The queryables of this process that a query on `key` goes to, from here or from elsewhere."""
         with self._lock:
             return self._queryables_of(key, target, here)
 
-    def _queryables_of(self, key: str, target: QueryTarget, here: bool) -> list[Answering]:
+    def _queryables_of(self, key: str, target: QueryTarget, here: bool) -> list[LocalQueryable]:
         found = [one for many in self._queryables.intersecting(key) for one in many]
         complete = target is QueryTarget.ALL_COMPLETE
         return [one for one in found if (one.here if here else one.elsewhere) and (one.complete or not complete)]

@@ -91,10 +91,11 @@ class OutboxFace:
         """Queue encoded samples. Those that may be dropped are, when there is no room; the others wait for it.
 
         The link the samples came from is not read meanwhile, which is what their publisher asked for with BLOCK; a
-        neighbour that takes nothing for `wait_before_close` is given up (zenoh-1 §6.5).
+        neighbour that takes nothing for `wait_before_close` is given up (zenoh-1 §6.5). What nobody waits for, since it
+        came from a store, is queued beyond the bound, and such a neighbour is given up too.
 
         Args:
-            led: whether this thread leads the loop: asked once for all neighbours.
+            led: whether this thread may not wait, since it leads the loop or stores: asked once for all neighbours.
         """
         outbox = self.outbox
         taken = True
@@ -105,8 +106,8 @@ class OutboxFace:
             if pushed == REFUSED:
                 taken = False
                 self.node.later(self.on_stalled)
-            elif pushed == FULL:
-                outbox.hold_back(conduit)
+            elif pushed == FULL and not outbox.hold_back(conduit):
+                outbox.watch(conduit)
         else:
             try:
                 taken = outbox.put(conduit, parts, size, False, samples)

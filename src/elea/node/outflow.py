@@ -6,10 +6,11 @@ leave together, at the end of a batch or before a message that must not overtake
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from elea.io.dispatch import Mailbox
-from elea.node.route import Keeping, Route, SampleRun
+from elea.model.qos import BLOCK
+from elea.node.route import Keeper, Route, SampleRun
 from elea.node.stamper import stamped
 from elea.space.way import NOWHERE, Collector, Encoder
 from elea.wire.details import RawSample
@@ -17,21 +18,19 @@ from elea.wire.details import RawSample
 if TYPE_CHECKING:
     from elea.node.node import Node
 
-__all__ = ["BLOCK", "Outflow"]
-
-BLOCK: Final = 8
-"""The bit of the quality of service that says: wait for room rather than drop."""
+__all__ = ["Outflow"]
 
 
 class Outflow:
     """The samples of one source; used by one thread at a time."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Node, *, waits: bool = True) -> None:
         self._node = node
+        self._waits = waits
         self._encoder: Encoder = NOWHERE
         self._collector = Collector()
         self._collectors: dict[Encoder, Collector] = {}
-        self._kept: dict[Keeping, list[tuple[str, list[RawSample]]]] = {}
+        self._kept: dict[Keeper, list[tuple[str, list[RawSample]]]] = {}
 
     def add(self, route: Route, run: list[RawSample], reliable: bool, now_ns: int) -> None:
         """Send a run of samples of one key and one quality of service its way."""
@@ -53,7 +52,7 @@ class Outflow:
         if encoder is not self._encoder:
             found = self._collectors.get(encoder)
             if found is None:
-                found = self._collectors[encoder] = encoder.collector()
+                found = self._collectors[encoder] = encoder.collector(waits=self._waits)
             self._encoder, self._collector = encoder, found
         return self._collector
 

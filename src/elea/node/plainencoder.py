@@ -30,8 +30,8 @@ class PlainEncoder(Encoder):
     def way(self, key: str, faces: tuple[Face, ...], declared: bool) -> Way:
         return _PlainWay(key, faces, self)
 
-    def collector(self) -> Collector:
-        return _PlainCollector()
+    def collector(self, *, waits: bool = True) -> Collector:
+        return _PlainCollector(waits)
 
 
 class _PlainWay(Way):
@@ -68,11 +68,14 @@ class _PlainPublication(Publication):
 class _PlainCollector(Collector):
     """Sends at once: the outbox collects."""
 
+    def __init__(self, waits: bool) -> None:
+        self._waits = waits
+
     def add(self, way: Way, run: list[RawSample], reliable: bool, now_ns: int, is_stamped: bool) -> None:
         encoder = cast(PlainEncoder, way.encoder)
         for _, _, _, qos, meta, payload in run:
             message = encoder.encode(way.key, meta, payload, qos)
             droppable = not reliable or not qos & 8
             for face in cast("tuple[OutboxFace, ...]", way.faces):
-                led = face.node.loop.is_led_here()
+                led = not self._waits or face.node.loop.is_led_here()
                 face.forward((message, b""), len(message), face.conduit(qos, reliable), droppable, 1, led)

@@ -10,10 +10,10 @@ from elea.model.keyexpr import KeyExpr
 from elea.space.way import Way
 from elea.wire.details import RawSample
 
-__all__ = ["Keeping", "Route", "SampleRun"]
+__all__ = ["Keeper", "Route", "SampleRun"]
 
 
-class Keeping(Protocol):
+class Keeper(Protocol):
     """A store, to which samples are handed by the thread that read them."""
 
     def keep(self, pieces: Sequence[tuple[str, Sequence[RawSample]]], arrival_ns: int) -> None:
@@ -32,7 +32,7 @@ class Route:
         generation: int,
         boxes: Sequence[Mailbox],
         ways: tuple[Way, ...],
-        keepers: tuple[Keeping, ...] = (),
+        keepers: tuple[Keeper, ...] = (),
     ) -> None:
         self.key = key
         self.expr = KeyExpr(key)  # made once for all samples of the key

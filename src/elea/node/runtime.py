@@ -51,7 +51,7 @@ class Runtime:
         self.discovery: Discovery | None = None
         self.storages: Storages | None = None
         self._wanted: dict[str, Connection | None] = {}
-        self._returning: dict[str, Reconnect] = {}
+        self._reconnects: dict[str, Reconnect] = {}
         self._lost_at: dict[str, float] = {}
         self._closed = False
         self._stopping = threading.Event()
@@ -156,10 +156,10 @@ class Runtime:
             self._retry(locator, self._return_of(locator).lost(monotonic()))
 
     def _retry(self, locator: str, pause: float = 0.0) -> None:
-        thread = threading.Thread(target=self._come_back, args=(locator, pause), name="elea-reconnect", daemon=True)
+        thread = threading.Thread(target=self._reconnect, args=(locator, pause), name="elea-reconnect", daemon=True)
         thread.start()
 
-    def _come_back(self, locator: str, pause: float) -> None:
+    def _reconnect(self, locator: str, pause: float) -> None:
         returning = self._return_of(locator)
         while not self._stopping.wait(pause):
             try:
@@ -172,7 +172,7 @@ class Runtime:
                 _log.info("reconnecting failed: locator=%s problem=%s next=%.1f", locator, error, pause)
 
     def _return_of(self, locator: str) -> Reconnect:
-        return self._returning.setdefault(locator, Reconnect(self.links.settings.backoff))
+        return self._reconnects.setdefault(locator, Reconnect(self.links.settings.backoff))
 
     def close(self) -> None:
         """End everything; returns soon, whatever the others do."""

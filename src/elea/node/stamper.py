@@ -15,7 +15,7 @@ from elea.wire.primitives import write_z
 
 __all__ = ["FIRST_OCTET", "Stamper", "stamped", "vle"]
 
-BLOCK: Final = 128
+STAMPS_AHEAD: Final = 128
 """Numbers reserved beyond those asked for; they pass within 30 ns."""
 
 FIRST_OCTET: Final = tuple(bytes([low | 0x80]) for low in range(128))
@@ -29,7 +29,7 @@ def vle(value: int) -> bytes:
 
 
 class Stamps:
-    """Timestamps of one clock that differ in their first octet only, 128 of them."""
+    """Timestamps of one clock that differ in their first byte only, 128 of them."""
 
     __slots__ = ("head", "high", "tails")
 
@@ -39,7 +39,7 @@ class Stamps:
         self.high = ntp64 >> 7
         self.head = bytes(out[1:]) + id
         self.tails: dict[int, bytes] = {}
-        """By payload size: what follows the first octet, up to the payload."""
+        """By payload size: what follows the first byte, up to the payload."""
 
     def tail(self, size: int) -> bytes:
         tail = self.tails[size] = self.head + vle(size)
@@ -64,8 +64,8 @@ class Stamper:
         """The first of `count` consecutive numbers. Asked for one by one, as many keys are, they come from a block."""
         if now_ns != self._block_ns or count > self._left:
             # Two threads may do this at once: both get numbers of their own, and one of the blocks is forgotten.
-            first = self.clock.reserve(now_ns, count + BLOCK)
-            self._block_ns, self._next, self._left = now_ns, first + count, BLOCK
+            first = self.clock.reserve(now_ns, count + STAMPS_AHEAD)
+            self._block_ns, self._next, self._left = now_ns, first + count, STAMPS_AHEAD
             return first
         first = self._next
         self._next = first + count

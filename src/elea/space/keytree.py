@@ -7,7 +7,7 @@ tree only finds them without looking at everything. Texts must be valid. Spec: z
 A walk looks at a node of the tree once, with all places of the asked text that lead there as one set
 (`elea.model.chunkrow`): no text and no stored pattern, however full of `**`, makes it look twice. With 100,000 stored
 keys of four chunks a concrete key is looked up in 2 µs, and one among 100,000 patterns `a/<n>/**` in 2 µs; an entry
-costs 160 to 900 octets (measured with CPython 3.11).
+costs 160 to 900 bytes (measured with CPython 3.11).
 
 Patterns of the early grammar (`zenoh://a/b?`), whose wildcards work on characters, are kept beside the tree and
 compared one by one, exactly (`elea.model.keytext`).

@@ -30,7 +30,7 @@ def siphash13(data: bytes) -> int:
     whole = len(data) & ~7
     for at in range(0, whole, 8):
         v = _absorb(v, int.from_bytes(data[at : at + 8], "little"))
-    # The last word holds what is left over and, in its top octet, the length.
+    # The last word holds what is left over and, in its top byte, the length.
     v = _absorb(v, int.from_bytes(data[whole:], "little") | (len(data) & 0xFF) << 56)
     v = (v[0], v[1], v[2] ^ 0xFF, v[3])
     for _ in range(3):

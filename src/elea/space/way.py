@@ -85,8 +85,8 @@ class Encoder:
         """The way of a key to some faces; `declared` says that the key is worth a number of its own."""
         return Way(key, faces, self)
 
-    def collector(self) -> Collector:
-        """For a new source."""
+    def collector(self, *, waits: bool = True) -> Collector:
+        """For a new source; one that never `waits` has what must not be dropped queued beyond the bound."""
         return Collector()
 
 

@@ -143,7 +143,7 @@ class Wish:
         self.connection: VirtualConnection | None = None
         self._runtime = runtime
         self._wire = wire
-        self._returning = Reconnect(runtime.links.settings.backoff)
+        self._reconnect = Reconnect(runtime.links.settings.backoff)
         runtime.links.timeline.soon(self._attempt)
 
     @property
@@ -169,11 +169,11 @@ class Wish:
         if connection.opened_at is None:
             self._failed()
         else:
-            self._returning.opened(connection.opened_at)
-            self._again(self._returning.lost(now))
+            self._reconnect.opened(connection.opened_at)
+            self._again(self._reconnect.lost(now))
 
     def _failed(self) -> None:
-        self._again(self._returning.failed())
+        self._again(self._reconnect.failed())
 
     def _again(self, pause: float) -> None:
         if not self._runtime.is_closed:

@@ -129,4 +129,4 @@ def test_undeclared_listener_is_told_nothing() -> None:
             eventually(accepting.info.transports)
 
         assert told == []
-        assert accepting._runtime.links.listeners_of_events == []
+        assert accepting._runtime.links.link_listeners == []

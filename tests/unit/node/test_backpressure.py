@@ -284,7 +284,7 @@ def test_a_subscriber_that_stands_still_is_given_up_and_the_publisher_goes_on() 
         links = all_of_it.router._runtime.links
         others = {connection for connection in links.connections if connection.peer_id}
         ended: list[Connection] = []
-        links.listeners_of_events.append(lambda connection, joined: None if joined else ended.append(connection))
+        links.link_listeners.append(lambda connection, joined: None if joined else ended.append(connection))
         all_of_it.stopped.stop()
         begun = time.monotonic()
         publishing = all_of_it.publish(count)

@@ -154,8 +154,9 @@ def test_a_key_that_is_no_word_makes_no_line(robot: elea.Session, lines: Lines) 
 
 @pytest.mark.skipif(compiled(), reason="plain only: machine code takes no stand-in for a machine's method")
 def test_a_batch_that_fails_aside_leaves_nothing_behind(router: elea.Session, robot: elea.Session) -> None:
-    loop = router._runtime.loop
-    (connection,) = router._runtime.links.connections
+    loop, connections = router._runtime.loop, router._runtime.links.connections
+    eventually(lambda: bool(connections), "the session, which the robot knows of first")
+    (connection,) = connections
 
     def fail(batch: object, now: float) -> None:
         loop.step_aside()

@@ -3,40 +3,22 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from elea.model.errors import LeaseExpired
 from elea.model.found import ANY_ROLE, Found
 from elea.model.qos import Role
 from elea.protocol.zenoh1 import (
-    Agreement,
     Backoff,
     ScoutAnswerer,
     Scouter,
-    keep_alive_due,
     lease_ends,
-    next_deadline,
     next_keep_alive,
 )
 
 VECTORS = Path(__file__).parents[2] / "vectors" / "zenoh1"
-
-AGREEMENT = Agreement(
-    peer_id=b"\xa1",
-    peer_role=Role.ROUTER,
-    batch_size=65535,
-    sn_mask=0x7F,
-    qos=True,
-    lowlatency=False,
-    compression=False,
-    patch=1,
-    own_sn=0,
-    peer_sn=10,
-    own_lease=10.0,
-    peer_lease=8.0,
-)
 
 # -- leases ----------------------------------------------------------------------------------------------------------
 
@@ -47,21 +29,18 @@ def test_keep_alive_goes_four_times_a_lease() -> None:
     assert lease_ends(100.0, 8.0) == 108.0
 
 
-@pytest.mark.parametrize(("now", "due"), [(1.0, False), (2.4, False), (2.5, True), (7.9, True)])
-def test_keep_alive_is_due_when_nothing_was_sent(now: float, due: bool) -> None:
-    assert keep_alive_due(AGREEMENT, now, last_sent=0.0, last_heard=0.0) is due
+@pytest.mark.parametrize("phase", [0.0, 0.3, 1.1, 77.7])
+def test_keep_alive_comes_after_half_to_all_of_the_time_it_may(phase: float) -> None:
+    for last_sent in (100.0, 100.4, 101.2, 103.9):
+        due = next_keep_alive(last_sent, 10.0, phase=phase)
+        assert 1.25 < due - last_sent <= 2.50001
+        assert next_keep_alive(due, 10.0, phase=phase) == pytest.approx(due + 2.5)  # and then as seldom as it may
 
 
-def test_node_that_is_silent_for_its_lease_is_given_up() -> None:
-    with pytest.raises(LeaseExpired) as caught:
-        keep_alive_due(AGREEMENT, 8.0, last_sent=7.9, last_heard=0.0)
+def test_links_that_sent_at_one_moment_are_not_due_at_one_moment() -> None:
+    due = sorted(next_keep_alive(100.0, 10.0, phase=opened * 0.0001) for opened in range(12_500))
 
-    assert caught.value.reason == 5
-
-
-def test_next_deadline_is_whichever_comes_first() -> None:
-    assert next_deadline(AGREEMENT, last_sent=100.0, last_heard=100.0) == 102.5
-    assert next_deadline(AGREEMENT, last_sent=107.0, last_heard=100.0) == 108.0
+    assert max(later - earlier for earlier, later in pairwise(due)) < 0.0002
 
 
 # -- reconnection ----------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """Puts that want to know: published when they are stored, and acknowledged when they are safe.
 
 They are published behind the commit, so that a retry reaches subscribers once and nobody sees what was refused. A
-thread of its own does it: subscribers who take their time hold up acknowledgements, but not the disk.
+thread of its own does it, so that the disk does not wait; and it waits for no subscriber (`Republisher`).
 """
 
 from __future__ import annotations

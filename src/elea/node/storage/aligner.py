@@ -146,7 +146,7 @@ class _Partner:
         if self._runtime is None:
             node_id = NodeId.random(self._chance)
             self._runtime = Runtime(node_id.data, Role.CLIENT, self._links, timestamping=False)
-            self._runtime.links.listeners_of_events.append(self._changed)
+            self._runtime.links.link_listeners.append(self._changed)
         if self.stopping.is_set():  # whoever stops has not seen the new node
             raise AlignmentFailed("this broker is being closed")
         if not self._runtime.is_wanting:

@@ -44,7 +44,7 @@ def own_scope(storage: Storage, now_ns: int) -> Scope:
 
 
 def packed(positions: Iterable[int]) -> bytes:
-    """Positions as octets."""
+    """Positions as bytes."""
     found = array("q", positions)
     if sys.byteorder == "big":
         found.byteswap()

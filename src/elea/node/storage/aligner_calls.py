@@ -40,7 +40,7 @@ LOOK_SECONDS: Final = 0.25
 """How often who waits looks whether it is still wanted."""
 
 ANSWER_BYTES: Final = 64 << 20
-"""Octets of one answer, besides those of samples that were asked for."""
+"""Bytes of one answer, besides those of samples that were asked for."""
 
 QOS: Final = Qos(priority=Priority.DATA_LOW, congestion_control=CongestionControl.BLOCK).raw
 """Below what is live."""
@@ -155,7 +155,7 @@ class Calls:
                     raise AlignmentFailed("this broker is being closed") from None
 
     def _payload(self, response: Response) -> tuple[bytes, bool]:
-        """The octets of one answer, and whether they are the object at the end."""
+        """The bytes of one answer, and whether they are the object at the end."""
         body = response.body
         if isinstance(body, ErrorBody):
             raise error_in(body.payload)

@@ -88,7 +88,7 @@ def decoded(data: bytes, storage: Storage) -> Any:
             return pa.RecordBatch.from_pylist([], schema=SCHEMA)
         try:
             return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
-        except pa.ArrowException as error:  # more octets in one column than its offsets can count
+        except pa.ArrowException as error:  # more bytes in one column than its offsets can count
             raise ArrowRefused(SAMPLES.what, "its batches are too large to be one") from error
     except ArrowRefused:
         storage.refused += 1

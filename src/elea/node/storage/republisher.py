@@ -1,4 +1,9 @@
-"""Samples that a storage got as a request, on their way to live subscribers: from the broker's own session."""
+"""Samples that a storage got as a request, on their way to live subscribers: from the broker's own session.
+
+Nobody waits for a subscriber here: the samples are stored, and whoever put them is told so. What a subscriber has no
+room for is queued for it up to a bound; one that takes nothing, or stays so far behind, loses its link, and reads the
+rest from the log when it comes back.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from elea.node.outflow import Outflow
-from elea.node.route import Keeping, Route, SampleRun
+from elea.node.route import Keeper, Route, SampleRun
 from elea.node.storage.records import sample_of
 
 if TYPE_CHECKING:
@@ -27,7 +32,7 @@ class Republisher:
         self._node = node
         self._own = own
         self._routes: dict[str, Route] = {}
-        self._outflow = Outflow(node)
+        self._outflow = Outflow(node, waits=False)
 
     def publish(self, records: Sequence[Record], keeper: Storage) -> None:
         """Send records to everybody who wants them, but not to `keeper`, who has them."""
@@ -52,7 +57,7 @@ class Republisher:
         if node.dispatch:
             node.deliver_soon()
 
-    def is_wanted(self, key: str, keeper: Keeping) -> bool:
+    def is_wanted(self, key: str, keeper: Keeper) -> bool:
         """Whether there is anybody but `keeper` for samples on a key, or on any key of an expression."""
         route = self.route(key)
         if route.ways or any(other is not keeper for other in route.keepers):

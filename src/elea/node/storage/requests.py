@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 __all__ = ["PIECE_BYTES", "Source", "answer_cursor", "answer_read", "put_record", "source_of", "subject_of"]
 
 PIECE_BYTES: Final = 1 << 18
-"""Octets of one reply of a range read. It is made when the outbox is half empty and fits in the other half: a full one
+"""Bytes of one reply of a range read. It is made when the outbox is half empty and fits in the other half: a full one
 would be taken for a reader that is stuck."""
 
 NAMED_BYTES: Final = 1 << 16
-"""What a block that is named, not sent, counts of the octets of an answer, at most: its reader takes one at a time."""
+"""What a block that is named, not sent, counts of the bytes of an answer, at most: its reader takes one at a time."""
 
 
 def subject_of(key: str) -> str:
@@ -174,7 +174,7 @@ def _keys(asking: StoreQuery) -> tuple[str, ...] | None:
 
 
 def answer_measure(asking: StoreQuery, storage: Storage, wanted: Range) -> None:
-    """Say how far `measure` octets of a range reach, without reading it."""
+    """Say how far `measure` bytes of a range reach, without reading it."""
     log = storage.log
     start = log.first if wanted.start is None else wanted.start
     end = log.end if wanted.end is None else min(wanted.end, log.end)
@@ -216,7 +216,7 @@ def _send_messages(
 def _send_batches(
     asking: StoreQuery, storage: Storage, wanted: Range, rows: int | None, budget: int | None, following: int
 ) -> tuple[int, bool]:
-    """The same in batches of at most `rows`; where a reader goes on, and whether `budget` octets were not enough."""
+    """The same in batches of at most `rows`; where a reader goes on, and whether `budget` bytes were not enough."""
     import pyarrow.compute as pc
 
     from elea.store import SCHEMA

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections import defaultdict
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -19,6 +17,7 @@ from elea.model.selector import Parameters
 from elea.node.storage.acknowledger import Acknowledger
 from elea.node.storage.aligner import Aligner
 from elea.node.storage.aligner_answers import answer_align
+from elea.node.storage.answerpool import READERS, WRITERS, AnswerPool
 from elea.node.storage.batchrequest import answer_batch
 from elea.node.storage.facts import facts_of
 from elea.node.storage.getanswers import answer, is_quick
@@ -44,9 +43,6 @@ __all__ = ["Storages"]
 
 _log: Final = logging.getLogger("elea.node")
 
-ANSWERING: Final = 64
-"""Queries answered at the same time, which is to say: readers that may be slow; the next ones wait."""
-
 KNOWN: Final = 10_000
 """Keys whose storage is remembered; then all are forgotten and found again."""
 
@@ -68,12 +64,9 @@ class Storages:
         self._node = node
         self._id = str(NodeId(node.node_id))
         self._closed = False
-        self.answering = 0
-        """Queries that are being answered by a thread of their own."""
         self.storages: list[Storage] = []
         self.default: Storage | None = None
         self._aligning: Aligner | None = None
-        self._counting = threading.Lock()
         self._own: set[Mailbox] = set()
         self._acknowledging: dict[Storage, Acknowledger] = {}
         self._grouping: dict[Storage, PutsRequests] = {}
@@ -81,7 +74,8 @@ class Storages:
         self._committing: dict[Storage, StageRequests] = {}
         self._known: dict[tuple[str, bool], Storage | None] = {}
         self._open(settings)
-        self._workers = ThreadPoolExecutor(ANSWERING, thread_name_prefix="elea-answer")
+        self._readers = AnswerPool(READERS, "elea-answer")
+        self._writers = AnswerPool(WRITERS, "elea-store")
         self._upkeep = Upkeep(self.all, node.loop.wall_ns)
         for storage in self.all:
             self._acknowledging[storage] = Acknowledger(node, storage, Republisher(node, self._own))
@@ -91,6 +85,11 @@ class Storages:
         self._tell(is_told)
         node.meters.append(lambda text: meter(text, self.all, self.answering))
         self._upkeep.start()
+
+    @property
+    def answering(self) -> int:
+        """Queries that are being answered by a thread of their own."""
+        return self._readers.running + self._writers.running
 
     @property
     def all(self) -> list[Storage]:
@@ -188,15 +187,15 @@ class Storages:
         elif verb == "batch":
             publishing = Republisher(self._node, self._own)
             turn = self._turns[storage].take()
-            self._later(asking, partial(answer_batch, self._node, asking, storage, publishing, turn))
+            self._write(asking, partial(answer_batch, self._node, asking, storage, publishing, turn))
         elif verb == "stage":
-            self._later(asking, partial(self._committing[storage].answer_stage, asking))
+            self._write(asking, partial(self._committing[storage].answer_stage, asking))
         elif verb == "commit":
-            self._later(asking, partial(self._committing[storage].answer_commit, asking))
+            self._write(asking, partial(self._committing[storage].answer_commit, asking))
         elif verb == "read":
             self._later(asking, partial(answer_read, asking, storage, self._node.loop.wall_ns()))
         else:
-            self._later(asking, partial(answer_cursor, asking, storage))
+            self._write(asking, partial(answer_cursor, asking, storage))
 
     def _align(self, storage: Storage, asked: Asked) -> None:
         """Another broker compares its log with ours of the same key expression."""
@@ -250,17 +249,15 @@ class Storages:
         self._later(asking, tell)
 
     def _later(self, asking: StoreQuery, work: Callable[[], None]) -> None:
-        def answer_and_count() -> None:
-            with self._counting:
-                self.answering += 1
-            try:
-                self._answer(asking, work)
-            finally:
-                with self._counting:
-                    self.answering -= 1
+        asking.is_crowded = self._readers.is_crowded
+        self._submit(self._readers, asking, work)
 
+    def _write(self, asking: StoreQuery, work: Callable[[], None]) -> None:
+        self._submit(self._writers, asking, work)
+
+    def _submit(self, pool: AnswerPool, asking: StoreQuery, work: Callable[[], None]) -> None:
         try:
-            self._workers.submit(answer_and_count)
+            pool.submit(asking.asker(), partial(self._answer, asking, work))
         except RuntimeError:  # being closed; no answer at all would say that there is nothing
             asking.fail(StoreClosing())
 
@@ -296,7 +293,8 @@ class Storages:
         if self._aligning is not None:
             self._aligning.close()
         self._upkeep.close()
-        self._workers.shutdown(wait=True, cancel_futures=True)
+        self._readers.close()
+        self._writers.close()
         for storage in self.all:
             storage.close()
             self._acknowledging[storage].close()

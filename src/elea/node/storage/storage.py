@@ -22,6 +22,7 @@ from elea.io.backpressure import Gate
 from elea.io.timers import monotonic
 from elea.model import keyexpr
 from elea.model.errors import Congested, StoreError
+from elea.model.qos import BLOCK
 from elea.node.stamper import Stamper, stamped
 from elea.node.storage.records import records_of_run
 from elea.node.storage.stampcheck import Stamping
@@ -40,8 +41,6 @@ if TYPE_CHECKING:
 __all__ = ["Storage", "Waiting"]
 
 _log: Final = logging.getLogger("elea.node")
-
-BLOCK: Final = 8
 
 BLOCKED_SECONDS: Final = 5.0
 """How long samples sent with BLOCK wait for the disk: as long as for a neighbour, before it is given up."""
@@ -120,7 +119,7 @@ class Storage:
     # -- samples that arrive on their own -----------------------------------------------------------------------------
 
     def keep(self, pieces: Sequence[tuple[str, Sequence[RawSample]]], arrival_ns: int) -> None:
-        """Take runs of samples in the order they came (`Keeping`)."""
+        """Take runs of samples in the order they came (`Keeper`)."""
         records: list[Record] = []
         blocking = False
         now_ns, arrival_ns = arrival_ns, self.stamping.arrival(arrival_ns)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from elea.model.details import Details
 from elea.model.encoding import Encoding
-from elea.model.errors import EleaError, InvalidSelector
+from elea.model.errors import Congested, EleaError, InvalidSelector
 from elea.model.selector import Parameters
 from elea.space.face import Response
 from elea.space.questions import AnswerBody, ErrorBody, ReplyBody
@@ -21,6 +21,7 @@ from elea.wire.details import pack
 if TYPE_CHECKING:
     from elea.node.localface import Asked
     from elea.node.node import Node
+    from elea.space.face import Face
 
 __all__ = ["Gone", "StoreQuery", "error_form"]
 
@@ -30,8 +31,11 @@ IS_JSON: Final = pack(Details(encoding=JSON))
 LOOK_SECONDS: Final = 0.25
 """How often who waits for a slow reader looks whether it is still there."""
 
+SLOW_LOOKS: Final = 2
+"""Looks without room after which a reader makes place for others, if there are any."""
+
 LOOK_OCTETS: Final = 64 * 1024
-"""Octets of answers after which the room is looked at."""
+"""Bytes of answers after which the room is looked at."""
 
 
 class Gone(EleaError):
@@ -41,7 +45,7 @@ class Gone(EleaError):
 class StoreQuery:
     """One query, as the party of a storage in it."""
 
-    __slots__ = ("_asked", "_ended", "_is_closing", "_node", "_since", "body", "key", "parameters", "qos")
+    __slots__ = ("_asked", "_ended", "_is_closing", "_node", "_since", "body", "is_crowded", "key", "parameters", "qos")
 
     def __init__(self, node: Node, asked: Asked, is_closing: Callable[[], bool]) -> None:
         self._node = node
@@ -49,6 +53,8 @@ class StoreQuery:
         self._is_closing = is_closing
         self._since = 0
         self._ended = False
+        self.is_crowded: Callable[[], bool] = lambda: False
+        """Whether others wait for the thread that answers this one."""
         self.key = asked.request.key
         self.qos = asked.request.qos
         self.body = asked.request.body
@@ -95,25 +101,34 @@ class StoreQuery:
             self._ended = True
             self._asked.done()
 
+    def asker(self) -> Face | None:
+        """The neighbour it came from; None if that is this process, or it has ended."""
+        if self._asked.here:
+            return None
+        with self._node.lock:
+            return self._node.space.asker(self._node.local, self._asked.request.id)
+
     def await_room(self) -> None:
         """Wait until the asker can take more.
 
         Raises:
             Gone: nobody waits for the answer any more.
+            Congested: it takes nothing, and others wait.
         """
+        looks = 0
         while not self._has_room():
-            pass
+            looks += 1
+            if looks >= SLOW_LOOKS and self.is_crowded():
+                raise Congested("the answer was not read, and others wait; ask for less, or read faster")
 
     def _has_room(self) -> bool:
         if self._is_closing():
             raise Gone("the broker is being closed")
-        local, number = self._node.local, self._asked.request.id
         if self._asked.here:
-            if not local.is_asking(number):
+            if not self._node.local.is_asking(self._asked.request.id):
                 raise Gone("the query has ended")
             return True  # whoever answers waits for room in its mailbox
-        with self._node.lock:
-            face = self._node.space.asker(local, number)
+        face = self.asker()
         if face is None:
             raise Gone("the query has ended")
         return face.await_room(self.qos, LOOK_SECONDS)

@@ -25,7 +25,7 @@ _log: Final = logging.getLogger("elea.node")
 
 REMEMBERED: Final = 1_000
 REMEMBERED_BYTES: Final = 16 << 20
-"""Updates remembered, and octets of them; the oldest give way, and are counted."""
+"""Updates remembered, and bytes of them; the oldest give way, and are counted."""
 
 LIFESPAN_NS: Final = 24 * 3600 * 1_000_000_000
 """How long one is remembered: as long as the deletion of a single key."""

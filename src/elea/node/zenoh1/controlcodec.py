@@ -1,7 +1,7 @@
 """Control messages of the space to messages of Zenoh 1.x and back.
 
 Keys travel literally, except where the other side declared a resource: both id spaces are resolved on receipt, and
-nothing but data uses ids of ours (`forward`). Spec: zenoh-1 §8, §9.
+nothing but data uses ids of ours (`encoder`). Spec: zenoh-1 §8, §9.
 """
 
 from __future__ import annotations

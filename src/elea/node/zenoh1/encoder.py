@@ -49,8 +49,8 @@ class Zenoh1Encoder(Encoder):
             face.tell(number, key)
         return PutWay(key, neighbours, self, OutgoingKey(key, number))
 
-    def collector(self) -> Collector:
-        return Fanout(self._loop, self._stamper)
+    def collector(self, *, waits: bool = True) -> Collector:
+        return Fanout(self._loop, self._stamper, waits)
 
 
 class PutWay(Zenoh1Way):

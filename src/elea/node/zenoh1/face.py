@@ -10,8 +10,8 @@ from elea.model import keyexpr
 from elea.model.errors import InvalidKeyExpr, Truncated
 from elea.model.logger import logger
 from elea.model.node_id import NodeId
+from elea.model.qos import BLOCK
 from elea.node.outboxface import OutboxFace
-from elea.node.outflow import BLOCK
 from elea.node.route import Route
 from elea.node.zenoh1.controlcodec import ResourceTable, UnknownResource, from_wire, to_wire
 from elea.node.zenoh1.fanout import Fanout
@@ -42,7 +42,7 @@ RESPONSE_FINAL: Final = 0x1A
 REQUEST: Final = 0x1C  # and RESPONSE between them
 CONTROL_CONDUIT: Final = 0 << 1 | 1
 SCANNED: Final = 1_024
-"""Octets from which on messages are read to blocks, for those who take them: a block costs 20 µs, however small."""
+"""Bytes from which on messages are read to blocks, for those who take them: a block costs 20 µs, however small."""
 
 
 class Zenoh1Face(OutboxFace):

@@ -1,7 +1,7 @@
 """Samples that leave a node together: rewritten one run after the other, handed to their neighbours at once.
 
 Handing over costs more than rewriting, and a batch of many keys is a batch of many runs. So runs are collected as long
-as they go to the same neighbours with the same quality of service; where there are several neighbours the octets are
+as they go to the same neighbours with the same quality of service; where there are several neighbours the bytes are
 joined once for all of them. Spec: zenoh-1 §13.2.
 """
 
@@ -22,10 +22,10 @@ from elea.wire.zenoh1.samples import Pushed
 __all__ = ["Fanout", "Zenoh1Way"]
 
 JOINED: Final = 16_384
-"""Octets of samples joined to one part: a few of them fill a batch."""
+"""Bytes of samples joined to one part: a few of them fill a batch."""
 
 ALONE: Final = 2_048
-"""Octets of a payload above which it is cheaper to leave it where it is than to join it to others."""
+"""Bytes of a payload above which it is cheaper to leave it where it is than to join it to others."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -41,8 +41,9 @@ class Zenoh1Way(Way):
 class Fanout(Collector):
     """What one source has collected for some neighbours; `flush` sends it."""
 
-    def __init__(self, loop: Loop, stamper: Stamper | None) -> None:
+    def __init__(self, loop: Loop, stamper: Stamper | None, waits: bool = True) -> None:
         self._loop = loop
+        self._waits = waits
         self._stamper = stamper
         self._faces: tuple[OutboxFace, ...] = ()
         self._conduit = 0
@@ -154,6 +155,6 @@ class Fanout(Collector):
 
     def _send(self, parts: Sequence[bytes], samples: int) -> None:
         size = sum(map(len, parts))
-        led = self._loop.is_led_here()
+        led = not self._waits or self._loop.is_led_here()
         for face in self._faces:
             face.forward(parts, size, self._conduit, self._droppable, samples, led)

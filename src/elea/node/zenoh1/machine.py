@@ -10,12 +10,12 @@ from elea.io.link import peer_name
 from elea.io.linkerrors import LinkError
 from elea.io.outbox import Outbox
 from elea.io.sharedmemory import SharedOut
-from elea.model.errors import EleaError, ProtocolError, SessionClosed, SessionRefused
+from elea.model.errors import EleaError, LeaseExpired, ProtocolError, SessionClosed, SessionRefused
 from elea.model.logger import logger
 from elea.model.node_id import NodeId
 from elea.node.dialect import Machine, Refusal
 from elea.node.zenoh1.face import Zenoh1Face
-from elea.protocol.zenoh1.keepalive import lease_ends, next_keep_alive
+from elea.protocol.zenoh1.keepalive import lease_ends, next_keep_alive, phase_of
 from elea.protocol.zenoh1.opening import Acceptor, Initiator
 from elea.protocol.zenoh1.sender import Sender, count_messages
 from elea.protocol.zenoh1.terms import Agreement, CloseReason
@@ -55,6 +55,7 @@ class Zenoh1Machine(Machine):
         self._handshake = handshake
         self._streamed = connection.link.streamed
         self._sender: Sender | None = None
+        self._phase = 0.0  # of the keep-alives
         self._due: float | None = None  # for the next look at the lease
         self._told_of_size = False
 
@@ -126,6 +127,7 @@ class Zenoh1Machine(Machine):
         session.on_oam = self._dialect.on_oam
         session.received = self._received
         self.session = self.face = session
+        self._phase = phase_of(agreement.peer_id, agreement.own_lease)
         self._due = self._next_look(now)
 
     def _share(self, node_id: bytes, sender: Sender, outbox: Outbox) -> None:
@@ -215,20 +217,26 @@ class Zenoh1Machine(Machine):
         if now >= lease_ends(receiver.last_heard, agreement.peer_lease):
             self._connection.read_late()
         if now >= lease_ends(receiver.last_heard, agreement.peer_lease):
-            raise SessionClosed(CloseReason.EXPIRED, "the other node was silent for its whole lease")
-        keep_alives = self._dialect.links.settings.keep_alives
-        if now >= next_keep_alive(session.outbox.last_sent, agreement.own_lease, per_lease=keep_alives):
+            silence = f"silent for {now - receiver.last_heard:.3f} s, its whole lease is {agreement.peer_lease:.3f} s"
+            raise LeaseExpired(CloseReason.EXPIRED, f"the other node was {silence}")
+        if now >= self._keep_alive_due(session):
             session.outbox.control(sender.keep_alive())
         self._due = self._next_look(now)
+
+    def _keep_alive_due(self, session: Zenoh1Face) -> float:
+        keep_alives = self._dialect.links.settings.keep_alives
+        return next_keep_alive(
+            session.outbox.last_sent, session.agreement.own_lease, per_lease=keep_alives, phase=self._phase
+        )
 
     def _next_look(self, now: float) -> float:
         session, receiver = self.session, self.receiver
         if session is None or receiver is None:
             return now
-        agreement, keep_alives = session.agreement, self._dialect.links.settings.keep_alives
-        due = next_keep_alive(session.outbox.last_sent, agreement.own_lease, per_lease=keep_alives)
+        agreement = session.agreement
+        due = self._keep_alive_due(session)
         if due <= now:  # it has been said just now, and not been written yet
-            due = now + agreement.own_lease / keep_alives
+            due += agreement.own_lease / self._dialect.links.settings.keep_alives
         return max(min(due, lease_ends(receiver.last_heard, agreement.peer_lease)), now + SHORTEST)
 
     # -- the end ------------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """Samples on their way out: runs of PUSH messages rewritten for every neighbour at once.
 
-A node gives each key one number for all its links, so the octets of a rewritten run are the same whoever gets them.
+A node gives each key one number for all its links, so the bytes of a rewritten run are the same whoever gets them.
 Rewriting one sample is one dictionary look-up and two parts, header and payload. Spec: zenoh-1 §13.2.
 """
 
@@ -68,7 +68,7 @@ class OutgoingKey:
         return found
 
     def header(self, meta: bytes | None, size: int, qos: int) -> bytes:
-        """Everything before a payload of `size` octets."""
+        """Everything before a payload of `size` bytes."""
         return self.prefix(qos) + (b"\x01" + vle(size) if meta is None else meta + _size(meta, size))
 
     def rewrite(self, run: list[Pushed], parts: list[bytes]) -> None:

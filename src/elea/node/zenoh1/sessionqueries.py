@@ -1,7 +1,7 @@
-"""Queries and their answers on one 1.x session: between octets and the messages of the space, by the short way.
+"""Queries and their answers on one 1.x session: between bytes and the messages of the space, by the short way.
 
 Queries come in series that differ in nothing but their number, so what they say is decoded once and remembered, and
-what is said to others comes from templates. Whatever has no template goes the long way, through `translate`.
+what is said to others comes from templates. Whatever has no template goes the long way, through `controlcodec`.
 
 Answers given while the thread that read the questions brings them round are held until it is through, so that a reply
 and its end, and the answers to all questions of a batch, leave in one write. Spec: zenoh-1 §8.4, §14.

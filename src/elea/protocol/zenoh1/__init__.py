@@ -6,7 +6,7 @@
 
 from elea.protocol.backoff import Backoff
 from elea.protocol.zenoh1.handshake import NEXT, Input, State
-from elea.protocol.zenoh1.keepalive import keep_alive_due, lease_ends, next_deadline, next_keep_alive
+from elea.protocol.zenoh1.keepalive import lease_ends, next_keep_alive
 from elea.protocol.zenoh1.opening import OPENING_TIMEOUT, Acceptor, Initiator
 from elea.protocol.zenoh1.password import password_proof, proof_matches
 from elea.protocol.zenoh1.scouting import ScoutAnswerer, Scouter
@@ -33,9 +33,7 @@ __all__ = [
     "Sink",
     "State",
     "initial_sn",
-    "keep_alive_due",
     "lease_ends",
-    "next_deadline",
     "next_keep_alive",
     "password_proof",
     "proof_matches",
