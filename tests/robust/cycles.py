@@ -25,7 +25,7 @@ def cycle(role: str, locator: str) -> None:
     with elea.open(config(role, "connect", locator)) as session:
         session.declare_subscriber("leak/none", lambda sample: None)
         session.declare_queryable("leak/none", lambda query: query.drop())
-        session.liveliness().declare_token("leak/token")
+        _token = session.liveliness().declare_token("leak/token")
         publisher = session.declare_publisher("leak/data")
         publisher.put("1")
         session.put("leak/data", "2")

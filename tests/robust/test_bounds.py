@@ -103,7 +103,7 @@ def test_publisher_whose_interest_is_refused_still_reaches_subscribers(
 def test_question_about_now_ends_although_it_is_refused(
     router: elea.Session, client: zenoh.Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    router.liveliness().declare_token("robust/token")
+    _token = router.liveliness().declare_token("robust/token")
     monkeypatch.setattr("elea.space.interests.MAX_INTERESTS", 0)
 
     assert list(client.liveliness().get("robust/**", timeout=600)) == []

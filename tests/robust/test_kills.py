@@ -76,7 +76,7 @@ class Client:
         self.session = elea.open(config("client", "connect", locator, **RETRY, **more))
         self.session.declare_subscriber("robust/data", self._sample)
         self.session.declare_queryable("robust/answer", self._query)
-        self.session.liveliness().declare_token("robust/mine")
+        self.mine = self.session.liveliness().declare_token("robust/mine")
         self.session.liveliness().declare_subscriber("robust/token", self._token, history=True)
         self.publisher = self.session.declare_publisher("robust/back")
 

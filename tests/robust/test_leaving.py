@@ -155,7 +155,7 @@ config.insert_json5("connect/endpoints", f'["{sys.argv[1]}"]')
 config.insert_json5("scouting/multicast/enabled", "false")
 session = elea.open(config)
 session.declare_subscriber("robust/none", lambda sample: None)
-session.liveliness().declare_token("robust/token")
+token = session.liveliness().declare_token("robust/token")
 publisher = session.declare_publisher("robust/data", congestion_control=elea.CongestionControl.BLOCK)
 for number in range(500):
     publisher.put(bytes(10_000))

@@ -1,10 +1,13 @@
-"""What all declared things have in common: they end once, by `undeclare`, a `with` block, or with their session."""
+"""What all declared things have in common: they end once, by `undeclare`, a `with` block, or with their session.
+
+One that a program drops ends as well, as with eclipse-zenoh, unless a function is its handler.
+"""
 
 from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
@@ -22,7 +25,7 @@ H = TypeVar("H")
 
 def weakly(method: Callable[..., None]) -> Callable[..., None]:
     """What a node calls instead of a method of a handle: the node's threads must not keep handles, and with them a
-    session that nobody else has any more. The session itself keeps its handles.
+    session that nobody else has any more. The session itself keeps those whose handler is a function.
     """
     held = weakref.WeakMethod(method)
 
@@ -42,6 +45,15 @@ class Handle:
         self._eid = session._next_eid()
         self._gone = False
         self._ending = threading.Lock()
+
+    def __del__(self) -> None:
+        if not getattr(self, "_gone", True):  # it may never have been declared
+            self._session._end_dropped(self)
+
+    @property
+    def _is_background(self) -> bool:
+        """Whether it goes on when nobody has it any more."""
+        return False
 
     @property
     def id(self) -> EntityGlobalId:
@@ -63,7 +75,7 @@ class Handle:
             if self._gone:
                 return False
             self._gone = True
-        self._session._handles.discard(self)
+        self._session._forget(self)
         self._end()
         return True
 
@@ -91,6 +103,10 @@ class Receiving(Handle, Generic[H]):
         self._handler = handler
 
     @property
+    def _is_background(self) -> bool:
+        return self._handler is None
+
+    @property
     def handler(self) -> H:
         """What was asked for as handler: a channel, the second of a pair, or None for a function."""
         return self._handler
@@ -108,8 +124,12 @@ class Receiving(Handle, Generic[H]):
         """The next item, or None if there is none now."""
         return self._channel().try_recv()
 
-    def __iter__(self) -> Handler[Any]:
-        return iter(self._channel())
+    def __iter__(self) -> Iterator[Any]:
+        return self._items(self._channel())
+
+    def _items(self, channel: Handler[Any]) -> Iterator[Any]:
+        # A generator holds its handle: `for sample in session.declare_subscriber(…)` goes on.
+        yield from channel
 
     def _channel(self) -> Handler[Any]:
         if not isinstance(self._handler, Handler):

@@ -211,7 +211,7 @@ class FollowingSubscriber(Subscriber[H]):
             self._raise()
             raise
 
-    def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
+    def __iter__(self) -> Iterator[Any]:
         yield from self._channel()
         self._raise()
 

@@ -7,6 +7,7 @@ Most programs only put and subscribe. What belongs to the other verbs is importe
 from __future__ import annotations
 
 import _thread
+import contextlib
 import itertools
 import threading
 import weakref
@@ -85,7 +86,8 @@ class Session:
     def __init__(self, config: Config, *, start: Callable[[Settings], Runtime] = start) -> None:
         self._settings = Settings.of(config)
         self._namespace = None if self._settings.namespace is None else Namespace(self._settings.namespace)
-        self._handles: set[Handle] = set()
+        self._handles: weakref.WeakSet[Handle] = weakref.WeakSet()
+        self._background: set[Handle] = set()  # of those, the ones that go on when a program drops them
         self._eids = itertools.count(SESSION_EID + 1)
         self._put_routes: dict[tuple[str, Locality], PutRoute] = {}
         self._declared: list[str] = []
@@ -600,7 +602,20 @@ class Session:
     def _keep(self, handle: T) -> T:
         """Remember what has been declared, to end it with the session; not before it is declared completely."""
         self._handles.add(handle)
+        if handle._is_background:
+            self._background.add(handle)
         return handle
+
+    def _forget(self, handle: Handle) -> None:
+        """It has ended."""
+        self._handles.discard(handle)
+        self._background.discard(handle)
+
+    def _end_dropped(self, handle: Handle) -> None:
+        """A handle that nobody has any more; called as `_close_forgotten` is, so it ends in a thread of its own."""
+        if not self._closed:
+            with contextlib.suppress(RuntimeError):  # the interpreter ends, and with it everything
+                _thread.start_new_thread(handle._finish, ())
 
     def _handler(self, argument: object, of: str) -> tuple[Sink[Any], object]:
         """Where to push for what a user passed as handler, and what they get; `elea.testing` has its own channels."""

@@ -7,6 +7,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 from elea.api.channels import Handler
 from elea.api.config import Config
+from elea.api.handle import Handle
 from elea.api.sample import Sample
 from elea.api.session import Session
 from elea.api.settings import Settings
@@ -95,6 +96,12 @@ class Node(Session):
         for handle in sorted(self._handles, key=lambda handle: handle._eid):
             handle._finish()
         super().close()
+
+    def _end_dropped(self, handle: Handle) -> None:
+        def end() -> None:
+            handle._finish()
+
+        self._node.loop.soon(end)
 
     def kill(self) -> None:
         """End as a killed process does: nobody is told, but its machine closes the links.

@@ -1,4 +1,4 @@
-"""Handles that a program drops without a word: the session forgets them, and lives on."""
+"""Handles that a program drops: they end, or go on if a function is their handler; the session lives on."""
 
 from __future__ import annotations
 
@@ -39,3 +39,22 @@ def test_dropped_handles_are_forgotten(declare: Callable[[elea.Session], object]
         assert all(hasattr(handle, "undeclare") for handle in left)
         assert others[-1] == [999]
     assert session.is_closed()
+
+
+def test_loop_over_a_subscriber_without_a_name_goes_on() -> None:
+    with elea.open(elea.Config.from_json5(QUIET)) as session:
+        samples = iter(session.declare_subscriber("a"))
+        gc.collect()
+        session.put("a", "x")
+
+        assert next(samples).payload.to_string() == "x"
+
+
+def test_dropped_handle_does_not_count_among_the_declarations(monkeypatch: pytest.MonkeyPatch) -> None:
+    with elea.open(elea.Config.from_json5(QUIET)) as session:
+        monkeypatch.setattr("elea.api.session.MAX_DECLARATIONS", 2)
+        for _ in range(10):
+            session.declare_subscriber("a")
+            gc.collect()
+
+        assert len(session._handles) == 0

@@ -31,7 +31,7 @@ def test_token_goes_with_the_lease_and_comes_back() -> None:
     net = Network(seed=5)
     _, robot, desk = fleet(net)
     heard = watched(net, desk)
-    robot.liveliness().declare_token("alive/robot")
+    _token = robot.liveliness().declare_token("alive/robot")
     net.settle()
 
     parted = net.now
@@ -55,7 +55,7 @@ def test_short_partition_breaks_nothing() -> None:
     net = Network(seed=5)
     _, robot, desk = fleet(net)
     heard = watched(net, desk)
-    robot.liveliness().declare_token("alive/robot")
+    _token = robot.liveliness().declare_token("alive/robot")
     got = desk.subscribe("a")
     net.settle()
 
@@ -157,7 +157,7 @@ def test_killed_node_is_missed_at_once() -> None:
     net = Network(seed=5)
     router, robot, desk = fleet(net)
     heard = watched(net, desk)
-    robot.liveliness().declare_token("alive/robot")
+    _token = robot.liveliness().declare_token("alive/robot")
     net.settle()
     before = net.now
 
