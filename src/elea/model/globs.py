@@ -17,7 +17,7 @@ import re
 from functools import lru_cache
 from typing import Final
 
-__all__ = ["FRESH", "Glob", "compile_characters", "compile_chunks", "glob_covers", "globs_intersect"]
+__all__ = ["CACHED_CHARS", "FRESH", "Glob", "compile_characters", "compile_chunks", "glob_covers", "globs_intersect"]
 
 FRESH: Final = ""
 """Stands for a character that no text mentions: only wildcards read it."""
@@ -38,8 +38,8 @@ SOME: Final = "some"
 CHUNKS: Final = "chunks"
 """Any number of `/` HEAD RUN: the 1.x `**`."""
 
-_CACHED_CHARS: Final = 256
-"""Longer texts are compiled each time: a cache of them would let others fill our memory."""
+CACHED_CHARS: Final = 256
+"""Longer texts are compiled each time: what is kept of one takes 30 times its length, which others could demand."""
 
 _RUNS_OF_STARS: Final = re.compile(r"\*+|[^*]")
 
@@ -76,7 +76,7 @@ class Glob:
     def __init__(self, steps: list[str], per_character: bool) -> None:
         self.steps = steps
         self.per_character = per_character
-        places = _places(steps)
+        places = steps if per_character else _places(steps)
         where: dict[str, list[int]] = {}
         for place, token in enumerate(places):
             where.setdefault(token, []).append(place)
@@ -164,12 +164,12 @@ class Glob:
 
 def compile_chunks(text: str) -> Glob:
     """Compile a canonical 1.x key expression."""
-    return _cached_chunks(text) if len(text) <= _CACHED_CHARS else Glob(_chunk_steps(text), False)
+    return _cached_chunks(text) if len(text) <= CACHED_CHARS else Glob(_chunk_steps(text), False)
 
 
 def compile_characters(path: str) -> Glob:
     """Compile an early path: `?`, `*` and `**` are wildcards over characters."""
-    return _cached_characters(path) if len(path) <= _CACHED_CHARS else Glob(_character_steps(path), True)
+    return _cached_characters(path) if len(path) <= CACHED_CHARS else Glob(_character_steps(path), True)
 
 
 def globs_intersect(a: Glob, b: Glob) -> bool:

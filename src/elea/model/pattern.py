@@ -18,7 +18,7 @@ from enum import Enum
 
 from elea.model import keyexpr
 from elea.model.errors import LimitReached
-from elea.model.globs import Glob, compile_characters, compile_chunks, globs_intersect
+from elea.model.globs import CACHED_CHARS, Glob, compile_characters, compile_chunks, globs_intersect
 from elea.model.globsearch import find_counterexample, find_witness
 from elea.model.keyexpr import KeyExpr
 from elea.model.resource import Resource, Selection
@@ -43,6 +43,9 @@ class Pattern:
     >>> Pattern.of("**").intersects(Pattern.of(Resource.parse("zenoh://@x/*")))
     False
     """
+
+    # Compiled once, for one that is kept: a space compares each key with thousands of them.
+    __slots__ = ("_compiled",)
 
     text: str
     kind: PatternKind = PatternKind.CHUNKS
@@ -80,8 +83,10 @@ class Pattern:
 
     def intersects(self, other: Pattern) -> bool:
         """Whether some key belongs to both."""
-        if self.concrete and other.concrete:
-            return self.text == other.text
+        if other.concrete:
+            return self.matches(other.text)
+        if self.concrete:
+            return other.matches(self.text)
         if self.kind is PatternKind.CHUNKS and other.kind is PatternKind.CHUNKS:
             return keyexpr.intersects(self.text, other.text)
         return globs_intersect(self._glob(), other._glob())
@@ -114,6 +119,9 @@ class Pattern:
         return find_counterexample(self._glob(), other._glob())
 
     def _glob(self) -> Glob:
-        if self.kind is PatternKind.CHUNKS:
-            return compile_chunks(self.text)
-        return compile_characters(self.text)
+        found: Glob | None = getattr(self, "_compiled", None)
+        if found is None:
+            found = (compile_chunks if self.kind is PatternKind.CHUNKS else compile_characters)(self.text)
+            if len(self.text) <= CACHED_CHARS:
+                object.__setattr__(self, "_compiled", found)
+        return found

@@ -177,7 +177,8 @@ class Hlc:
     True
     """
 
-    # Threads share it without a lock: from where `_last` is read to where it is written no other thread gets a turn.
+    # Threads share it without a lock: from where `_last` is read to where it is written no other thread gets a turn. So
+    # there must be no call in between, not even of `max`.
     __slots__ = ("_drift", "_last", "id")
 
     def __init__(self, id: NodeId, *, drift_ns: int = CLOCK_DRIFT_NS) -> None:
@@ -222,7 +223,8 @@ class Hlc:
 
     def follow(self, ntp64: int) -> None:
         """Be above a time from now on, whatever the time is: one of the own past, or one that was judged before."""
-        self._last = max(self._last, ntp64)
+        if ntp64 > self._last:
+            self._last = ntp64
 
     def arrival(self, now_ns: int) -> int:
         """The time, in nanoseconds, at which something arrives now.

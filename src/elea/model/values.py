@@ -65,7 +65,8 @@ def value_class(*, frozen: bool = True, order: bool = False) -> Callable[[C], C]
 def value_class(cls: C | None = None, /, *, frozen: bool = True, order: bool = False) -> C | Callable[[C], C]:
     """Class decorator: fields from annotations, in slots; made, compared, hashed and printed by them.
 
-    What the class defines itself stays. A class that is not frozen has no hash.
+    What the class defines itself stays. Its own `__slots__` are no fields, but for what a value remembers of itself. A
+    class that is not frozen has no hash.
 
     >>> @value_class
     ... class Place:
@@ -83,7 +84,9 @@ def value_class(cls: C | None = None, /, *, frozen: bool = True, order: bool = F
 
 def _make(cls: type, frozen: bool, order: bool) -> type:
     names = tuple(name for name, kind in cls.__annotations__.items() if "ClassVar" not in str(kind))
-    body = {name: item for name, item in cls.__dict__.items() if name not in ("__dict__", "__weakref__")}
+    own = tuple(cls.__dict__.get("__slots__", ()))
+    left_out = ("__dict__", "__weakref__", "__slots__", *own)
+    body = {name: item for name, item in cls.__dict__.items() if name not in left_out}
     defaults = {name: body.pop(name) for name in names if name in body}
 
     calls = 0
@@ -102,7 +105,7 @@ def _make(cls: type, frozen: bool, order: bool) -> type:
         if post_init is not None:
             post_init(self)
 
-    given = {"__slots__": names, "__match_args__": names, "__init__": init, "_parts": _getter(names), **_METHODS}
+    given = {"__slots__": names + own, "__match_args__": names, "__init__": init, "_parts": _getter(names), **_METHODS}
     given |= _FROZEN if frozen else _NOT_FROZEN
     if order:
         given |= _ORDERED

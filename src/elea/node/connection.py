@@ -158,7 +158,10 @@ class Connection(Pollable):
             if came < 0:
                 return
             if not came:
-                self.end(SessionClosed(text="the other node closed the link"))
+                # A write may have ended it, which is about to be told: that is the reason then.
+                outbox = self.machine.outbox
+                broken = None if outbox is None else outbox.error
+                self.end(broken or SessionClosed(text="the other node closed the link"))
                 return
             if not self._take() or not self._drains:
                 return

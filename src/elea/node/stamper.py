@@ -62,7 +62,7 @@ class Stamper:
 
     def _take(self, now_ns: int, count: int) -> int:
         """The first of `count` consecutive numbers. Asked for one by one, as many keys are, they come from a block."""
-        if now_ns != self._block_ns or count > self._left:
+        if now_ns != self._block_ns or count > self._left or self._next <= self.accepted:
             # Two threads may do this at once: both get numbers of their own, and one of the blocks is forgotten.
             first = self.clock.reserve(now_ns, count + STAMPS_AHEAD)
             self._block_ns, self._next, self._left = now_ns, first + count, STAMPS_AHEAD
@@ -90,7 +90,6 @@ class Stamper:
 
     def acceptable(self, meta: bytes, now_ns: int) -> bool:
         """Whether the timestamp of a sample may stay: of a node, and not more than the drift ahead of this clock."""
-        self._block_ns = -1  # what is stamped next must be above this one
         ntp64, id, _ = read_stamp(meta)
         if id.strip(b"\0") and self.clock.accepts(ntp64, now_ns):
             if ntp64 > self.accepted:

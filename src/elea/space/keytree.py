@@ -18,8 +18,9 @@ went meanwhile some. So a walk needs no lock, only the change does.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from elea.model.chunkrow import Row, dollar_includes
 from elea.model.keytext import EARLY, pattern_of
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 __all__ = ["KeyTree"]
 
 T = TypeVar("T")
+
+_WILDCARD: Final = re.compile(r"[?*]")
 
 
 class _Node(Generic[T]):
@@ -126,8 +129,8 @@ class KeyTree(Generic[T]):
 
     def __init__(self) -> None:
         self._root: _Node[T] = _Node()
-        self._early: dict[str, tuple[Pattern, T]] = {}
-        """Patterns of the early grammar, whose wildcards know no chunks: few, and looked at one by one."""
+        self._early: dict[str, tuple[str, Pattern, T]] = {}
+        """Patterns of the early grammar, whose wildcards know no chunks: looked at one by one, first how they begin."""
         self._size = 0
         self.visited = 0
         """What walks have cost: nodes looked at, and comparisons of a chunk with `$*` with another."""
@@ -137,7 +140,7 @@ class KeyTree(Generic[T]):
 
     def __iter__(self) -> Iterator[T]:
         """Every value, in no particular order."""
-        for _, early in list(self._early.values()):
+        for _, _, early in list(self._early.values()):
             yield early
         stack = [self._root]
         while stack:
@@ -149,7 +152,8 @@ class KeyTree(Generic[T]):
     def add(self, key: str, value: T) -> None:
         """Store a value under a key expression or early pattern, in place of one already there."""
         if key.startswith(EARLY):
-            self._early[key] = (pattern_of(key), value)
+            pattern = pattern_of(key)
+            self._early[key] = (_WILDCARD.split(pattern.text, 1)[0], pattern, value)
             return
         node = self._root
         for chunk in key.split("/"):
@@ -161,7 +165,7 @@ class KeyTree(Generic[T]):
         """The value stored under exactly this key expression."""
         if key.startswith(EARLY):
             found = self._early.get(key)
-            return None if found is None else found[1]
+            return None if found is None else found[2]
         node = self._root
         for chunk in key.split("/"):
             child = node.child(chunk)
@@ -208,8 +212,7 @@ class KeyTree(Generic[T]):
     def _intersecting_early(self, key: str) -> list[T]:
         """The same where one side at least may be an early pattern."""
         pattern = pattern_of(key)
-        self.visited += len(self._early)
-        found = [value for other, value in list(self._early.values()) if other.intersects(pattern)]
+        found = self._early_values(pattern, including=False)
         if not key.startswith(EARLY):
             return self._intersecting(key) + found
         for text, value in self._texts():
@@ -217,6 +220,17 @@ class KeyTree(Generic[T]):
             if pattern.intersects(pattern_of(text)):
                 found.append(value)
         return found
+
+    def _early_values(self, asked: Pattern, *, including: bool) -> list[T]:
+        """The values of early patterns. Of those for one key most are told apart by how they begin."""
+        early = list(self._early.values())
+        self.visited += len(early)
+        if asked.concrete:
+            key = asked.text
+            return [value for start, pattern, value in early if key.startswith(start) and pattern.matches(key)]
+        if including:
+            return [value for _, pattern, value in early if pattern.includes(asked)]
+        return [value for _, pattern, value in early if pattern.intersects(asked)]
 
     def _texts(self) -> Iterator[tuple[str, T]]:
         """The 1.x expressions, and their values."""
@@ -232,7 +246,7 @@ class KeyTree(Generic[T]):
         """The values whose key expressions have every key of this one, as far as `keyexpr.includes` sees it."""
         if self._early or key.startswith(EARLY):
             pattern = pattern_of(key)
-            early = [value for other, value in list(self._early.values()) if other.includes(pattern)]
+            early = self._early_values(pattern, including=True)
             if key.startswith(EARLY):
                 return early + [value for text, value in self._texts() if pattern_of(text).includes(pattern)]
             return self._including(key) + early

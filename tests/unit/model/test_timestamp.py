@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import threading
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -167,6 +169,36 @@ def test_clock_does_not_go_back_to_an_old_timestamp() -> None:
 
     assert clock.update(Timestamp(1, B2), NOW) is HlcUpdate.ACCEPTED
     assert clock.tick(NOW) > first
+
+
+def test_two_threads_never_get_the_same_number_while_a_third_shows_timestamps_of_others() -> None:
+    clock = Hlc(NodeId.parse("a1"))
+    given: list[list[int]] = [[], []]
+    enough = threading.Event()
+
+    def show() -> None:
+        while not enough.is_set():
+            clock.accepts(ntp64_from_ns(1_000), 1_000)
+
+    def take(numbers: list[int]) -> None:
+        for _ in range(20_000):
+            numbers.append(clock.reserve(1_000, 1))
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        shower = threading.Thread(target=show)
+        takers = [threading.Thread(target=take, args=(numbers,)) for numbers in given]
+        for thread in (shower, *takers):
+            thread.start()
+        for thread in takers:
+            thread.join()
+        enough.set()
+        shower.join()
+    finally:
+        sys.setswitchinterval(before)
+
+    assert len({*given[0], *given[1]}) == 40_000
 
 
 def test_clock_follows_its_own_past_however_far_ahead_it_is() -> None:

@@ -163,6 +163,19 @@ def test_values_have_slots_and_class_variables_are_no_fields() -> None:
             assert (row, column) == (1, 2)
 
 
+def test_slots_of_a_class_itself_are_no_fields() -> None:
+    @value_class
+    class Remembering:
+        __slots__ = ("_seen",)
+        row: int
+
+    value = Remembering(1)
+    object.__setattr__(value, "_seen", 2)
+
+    assert (getattr(value, "_seen"), value) == (2, Remembering(1))  # noqa: B009 - a checker knows fields only
+    assert repr(value).endswith("Remembering(row=1)")
+
+
 def test_copies_and_pickles_are_equal() -> None:
     place = Place(1, 2, ["a"])
 

@@ -13,6 +13,7 @@ import pytest
 
 import elea
 from elea.io.linkerrors import LinkStalled
+from elea.io.loop import IN
 from elea.io.losses import Losses
 from elea.io.outbox import Outbox
 from elea.model.errors import SessionClosed
@@ -189,6 +190,20 @@ def test_put_that_must_not_be_lost_tells_of_a_stalled_link(heard: elea.Session) 
         with pytest.raises(LinkStalled):
             heard.put("lost", "two", congestion_control=elea.CongestionControl.BLOCK)
         drop.put("three")
+
+
+def test_reason_of_an_end_is_the_broken_write_although_the_end_is_read_first(heard: elea.Session) -> None:
+    (connection,) = heard._runtime.links.connections
+    stalled = LinkStalled("tcp/far", 5.0)
+
+    def fail_and_read() -> None:
+        outbox_of(heard)._fail(stalled)  # told in the next turn
+        connection.on_ready(IN)
+
+    connection.loop.soon(fail_and_read)
+
+    assert connection.ended.wait(PATIENCE)
+    assert connection.error is stalled
 
 
 def test_put_of_a_closed_session_raises(heard: elea.Session) -> None:

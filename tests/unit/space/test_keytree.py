@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from elea.model import keyexpr
+from elea.model import globs, keyexpr
 from elea.space.keytree import KeyTree
 
 
@@ -119,6 +119,27 @@ def test_walk_goes_on_while_the_tree_changes() -> None:
         stop.set()
         changing.join()
         sys.setswitchinterval(interval)
+
+
+def test_early_patterns_are_compiled_once_however_many_keys_are_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[int] = []
+
+    class Counted(globs.Glob):
+        def __init__(self, steps: list[str], per_character: bool) -> None:
+            compiled.append(len(steps))
+            super().__init__(steps, per_character)
+
+    monkeypatch.setattr(globs, "Glob", Counted)
+    patterns = [f"zenoh://fleet/*/speed{number}?" for number in range(2_000)]  # more than any cache by text holds
+    tree = tree_of(*patterns, *(f"zenoh://other{number}/*" for number in range(2_000)), *(f"a/{n}" for n in range(100)))
+
+    found = [tree.intersecting(f"fleet/{number}/speed7x") for number in range(5)]
+
+    assert found == [["zenoh://fleet/*/speed7?"]] * 5
+    assert len(compiled) == 2_000  # and none that begins in another way
+    assert tree.intersecting("zenoh://b/7?") == []
+    assert sorted(tree.intersecting("zenoh://a/?")) == [f"a/{number}" for number in range(10)]
+    assert len(compiled) == 4_002  # a pattern meets all others, once, and keys need no more than itself
 
 
 def test_lookup_does_not_look_at_everything() -> None:

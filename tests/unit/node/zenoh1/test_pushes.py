@@ -131,6 +131,32 @@ def test_numbers_from_a_block_are_above_all_given_and_all_accepted() -> None:
     assert after > ahead
 
 
+class InterruptedClock(Hlc):
+    """A clock whose callers lose the interpreter after a number was reserved: `meanwhile` is what others do then."""
+
+    meanwhile: Callable[[], object] | None = None
+
+    def reserve(self, now_ns: int, count: int) -> int:
+        first = super().reserve(now_ns, count)
+        meanwhile, self.meanwhile = self.meanwhile, None
+        if meanwhile is not None:
+            meanwhile()
+        return first
+
+
+def test_numbers_are_above_one_that_another_thread_accepts_while_a_block_is_reserved() -> None:
+    clock = InterruptedClock(OWN)
+    stamper = Stamper(clock)
+    ahead = ntp64_from_ns(NOW + 400_000_000)
+    meta, _ = split_body(m.Put(b"", timestamp=m.Timestamp(ahead, b"\xc1")))
+    clock.meanwhile = lambda: stamper.acceptable(meta, NOW)
+
+    stamper.take(NOW, 1)
+    low, _, stamps = stamper.take(NOW, 1)
+
+    assert stamps.high << 7 | low > ahead
+
+
 def sent(run: list[m.Put], stamper: Stamper) -> list[int]:
     """The times of a run that is stamped for neighbours."""
     parts: list[bytes] = []
