@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.simulation.early import run_seed
+from tests.simulation.early import Drawn, Run, run_seed
 
 from elea.model.errors import DecodeError, LocalProtocolError, RuleBroken
 from elea.protocol.early.automata import ACCEPTOR, INITIATOR, Automaton, Input, State
@@ -337,4 +337,18 @@ def test_bad_network(seed: int) -> None:
 @pytest.mark.parametrize("seed", [393, 426, 430, 436, 528, 558, 575])
 def test_bad_network_once_fatal(seed: int) -> None:
     """Storms of AckNacks and repetitions; 426 and 528: late copies of an Open, taken for restarts."""
-    run_seed(seed)
+    run_seed(seed, wide=False)
+
+
+def test_the_simulated_networks_are_as_bad_as_they_should_be() -> None:
+    drawn = Drawn()
+    for seed in range(1000):
+        drawn.add(Run(seed))
+
+    assert drawn.bits == set(range(4, 64))
+    assert drawn.dialects == {"zenoh2018", "xrce2017"}
+    assert (drawn.smallest, drawn.largest) == (1, 65_536)
+    assert drawn.loss > 0.58
+    assert 1.9 < drawn.delay <= 2.0
+    assert drawn.duplicates > 0.25
+    assert drawn.bursts > 500
