@@ -464,7 +464,7 @@ class Session:
                 if now >= conduit.synched + self._synch_period():
                     self._synch(conduit, now)
                 if now >= self._next_ping:
-                    self._next_ping = now + PING_SECONDS
+                    self._next_ping = now + (PING_SECONDS if self.round_trip.measured else 2 * self.round_trip.timeout)
                     self._say(self.generation.ping(self.round_trip.asked(now)))
         if self.offer.lease and now >= self.last_sent + self.offer.lease / KEEP_ALIVES and not self._control:
             self._say(self.generation.messages.KeepAlive(self.offer.pid))
