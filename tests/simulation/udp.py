@@ -64,8 +64,12 @@ class Node:
             self.peer = self.peer or source
             for event in self.neighbour.receive(packet, time.monotonic()):
                 self._take(event)
+            self._flush()  # at once, as a node does: what is missing is known sooner
         for event in self.session.on_deadline(time.monotonic()):
             self._take(event)
+        self._flush()
+
+    def _flush(self) -> None:
         for packet in self.session.to_send(time.monotonic()):
             assert self.peer is not None
             self.socket.sendto(packet, self.peer)
