@@ -39,7 +39,7 @@ def connect(locator: Locator | str, *, timeout: float = 10.0, tls: TlsSettings |
         try:
             sock = _connected(where, address, kind=kind, timeout=share)
             link = _linked(where, sock, tls or TlsSettings(), max(deadline - monotonic(), 0.001))
-            link.limit(where.number("mtu"))
+            link.limit(where.mtu)
             return link
         except CannotConnect as error:
             problem = error
@@ -99,7 +99,7 @@ def _connect_unix(where: Locator, timeout: float) -> UnixLink:
             raise ConnectRefused(where.wire, "no such file", "start the listener first, or check the path") from error
         raise _cannot_connect(where, error, timeout) from error
     link = UnixLink(sock, f"{where.wire}-client", where.wire)
-    link.limit(where.number("mtu"))
+    link.limit(where.mtu)
     return link
 
 

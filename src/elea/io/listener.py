@@ -203,7 +203,7 @@ class _StreamListener(Pollable):
     def _hand_over(self, sock: socket.socket, make: Callable[[socket.socket], SocketLink]) -> None:
         try:
             link = make(sock)
-            link.limit(self._where.number("mtu"))
+            link.limit(self._where.mtu)
         except (LinkError, OSError) as error:
             self._no_link(sock, error)
             return
@@ -230,7 +230,7 @@ class _DatagramListener(UdpListener):
     def __init__(self, where: Locator, sock: socket.socket, on_link: OnLink, loop: Loop) -> None:
         self._locators = _announcements(where, sock)
         super().__init__(sock, on_link, loop)
-        self.mtu = min(self.mtu, where.number("mtu") or self.mtu)
+        self.mtu = min(self.mtu, where.mtu or self.mtu)
 
     def locators(self) -> list[str]:
         return list(self._locators)

@@ -124,6 +124,12 @@ class Locator:
         return int(low), int(high if dash else low)
 
     @property
+    def mtu(self) -> int | None:
+        """The largest batch to offer, if the locator says so: to this node alone (`#mtu=`) or to all (`?mtu=`)."""
+        said = self.setting("mtu") or self.meta("mtu")
+        return int(said) if said is not None and _is_size(said) else None
+
+    @property
     def wire(self) -> str:
         """The text that may be told to other nodes: without config."""
         metadata = ";".join(f"{key}={value}" for key, value in self.metadata)
@@ -201,8 +207,12 @@ def _check_config(text: str, config: tuple[tuple[str, str], ...]) -> None:
             raise LocatorError(text, f"unknown config entry {key!r}", nearest(key, sorted(CONFIG_KEYS)))
         if key in _NUMBERS and not (value.isascii() and value.isdigit() and int(value) < 1 << 31):
             raise LocatorError(text, f"{key}={value} is not a number below 2147483648")
-        if key in _SIZES and not (value.isascii() and value.isdigit() and SMALLEST_MTU <= int(value) <= MAX_BATCH):
+        if key in _SIZES and not _is_size(value):
             raise LocatorError(text, f"{key}={value} is not a size from {SMALLEST_MTU} to {MAX_BATCH}")
+
+
+def _is_size(value: str) -> bool:
+    return value.isascii() and value.isdigit() and SMALLEST_MTU <= int(value) <= MAX_BATCH
 
 
 def nearest(word: str, known: tuple[str, ...] | list[str]) -> str:

@@ -48,7 +48,7 @@ class SerialLink(DescriptorLink):
         self, descriptor: int, where: Locator, *, remote: str = "", on_closed: Callable[[], None] | None = None
     ) -> None:
         super().__init__(where.wire, remote or where.wire)
-        self.limit(where.number("mtu"))
+        self.limit(where.mtu)
         self.chunk = where.number("chunk") or self.mtu
         """Bytes written at once, at most: what is behind the line may take no more."""
         self._descriptor = descriptor

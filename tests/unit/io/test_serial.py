@@ -64,7 +64,9 @@ def test_a_locator_names_the_device_and_its_settings() -> None:
     where = Locator.parse("serial//dev/ttyUSB0?dialect=zenoh2018#baudrate=9600;mtu=20;chunk=20;exclusive=false")
 
     assert (where.path, where.host, where.port, where.streamed) == ("/dev/ttyUSB0", "", 0, True)
-    assert (where.number("baudrate"), where.number("mtu"), where.number("chunk")) == (9600, 20, 20)
+    assert (where.number("baudrate"), where.mtu, where.number("chunk")) == (9600, 20, 20)
+    assert Locator.parse("udp/127.0.0.1:1?mtu=512").mtu == 512
+    assert Locator.parse("udp/127.0.0.1:1?mtu=other").mtu is None  # other nodes may mean something else by it
     assert where.wire == "serial//dev/ttyUSB0?dialect=zenoh2018"
 
 
