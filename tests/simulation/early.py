@@ -2,10 +2,11 @@
 
     python -m tests.simulation.early --seeds 10000
 
-Everything is drawn from the seed: dialect, length of numbers, MTU, window, loss from 0 to 60 %, bursts of it,
-duplicates, delay up to 2 s with datagrams overtaking each other, and what both ends send. A run fails if a reliable
-channel does not bring exactly what was sent in order, a best-effort channel anything but a part of it in order, if
-nothing moves any more, or if something is still held when everything has arrived.
+Everything is drawn from the seed: dialect, length of numbers (4 to 63 bits), MTU, window, loss from 0 to 60 %, bursts
+of it, duplicates, delay up to 2 s with datagrams overtaking each other, and what both ends send: samples of 1 byte to
+64 KiB. A run fails if a reliable channel does not bring exactly what was sent in order, a best-effort channel anything
+but a part of it in order, if nothing moves any more, or if something is still held when everything has arrived. What
+was drawn is told at the end.
 """
 
 from __future__ import annotations
@@ -77,18 +78,24 @@ class End:
 
 
 class Run:
-    """One run, from opening to the moment when nothing is held any more."""
+    """One run, from opening to the moment when nothing is held any more.
 
-    def __init__(self, seed: int) -> None:
+    Args:
+        wide: all lengths of numbers at every MTU, and samples from 1 byte; the first seeds that found something were
+            drawn from less, and stay what they were.
+    """
+
+    def __init__(self, seed: int, *, wide: bool = True) -> None:
         self.seed = seed
+        self.wide = wide
         self.now = 0.0
         self.octets = 0
         self.useful = 0
         chance = self.chance = Random(seed)
         self.generation: Generation = chance.choice(list(GENERATIONS.values()))
-        self.bits = chance.choice((4, 5, 6, 7, 8, 11, 14, 14, 16, 28, 32, 63))
+        self.bits = chance.randrange(4, 64) if wide else chance.choice((4, 5, 6, 7, 8, 11, 14, 14, 16, 28, 32, 63))
         self.mtu = chance.choice((20, 40, chance.randrange(24, 1472), 1472, 1472, 65535))
-        if self.mtu < 40:
+        if self.mtu < 40 and not wide:
             self.bits = min(self.bits, 14)
         self.weather = (Weather(chance), Weather(chance))
         lifetime = max(one.longest for one in self.weather)
@@ -127,26 +134,39 @@ class Run:
         count = chance.choice((1, 5, 30, 200))
         if max(one.longest for one in self.weather) > 0.5 and self.bits < 8:
             count = min(count, 30)
-        offer = end.session.offer
-        window = min(offer.window, max(1, (1 << (self.bits - 1)) // 2))
-        piece = (
-            self.mtu
-            - (9 if self.bits < 8 else 11 if self.bits < 15 else 22 if self.bits < 33 else 34)
-            - (self.conduits > 1)
-        )
-        largest = min(65_536, 60 * self.mtu, (piece - 12 if self.mtu >= 80 else piece) * window)
+        largest = self._largest(end.session.offer.window)
         when = 0.0
         for number in range(count):
             when += chance.choice((0.0, chance.expovariate(50.0)))
             reliable = chance.random() < 0.7
-            size = max(5, min(int(10 ** chance.uniform(0, 4.9)), largest, 65_536 if chance.random() < 0.2 else 64))
-            payload = number.to_bytes(4, "big") + bytes([number & 0xFF]) * (size - 4)
+            if self.wide:
+                size = min(largest, chance.choice((1, chance.randrange(1, 5), 64, int(10 ** chance.uniform(0, 4.9)))))
+                size = min(largest, 65_536) if chance.random() < 0.02 else size
+            else:
+                size = max(5, min(int(10 ** chance.uniform(0, 4.9)), largest, 65_536 if chance.random() < 0.2 else 64))
+            payload = (number.to_bytes(4, "big") + bytes([number & 0xFF]) * size)[-size:]
             conduit = 0 if self.conduits == 1 or chance.random() < 0.7 else chance.randrange(self.conduits)
             if chance.random() < 0.3 and self.mtu >= 80:
                 entry = write_entry(NAME, payload, reliable=reliable)
             else:
                 entry = stream_entry(chance.choice((2, 4)), payload, reliable=reliable)
             end.script.append((when, entry, reliable, conduit))
+
+    def _largest(self, window: int) -> int:
+        """A sample that can be sent whatever it is called: in one packet, or in fragments that fit the window."""
+        window = min(window, max(1, (1 << (self.bits - 1)) // 2))
+        if self.wide:
+            number = -(-self.bits // 7)
+            mark = 2 * number + 6 + (self.conduits > 1)  # header, marker and its count, id, length
+            name = len(NAME) + 1 if self.mtu >= 80 else 0
+            alone = self.mtu - number - 3 - (self.conduits > 1) - name - (self.mtu > 140) - 1
+            return min(65_536, 60 * self.mtu, max(alone, (self.mtu - mark - name - 2) * window))
+        piece = (
+            self.mtu
+            - (9 if self.bits < 8 else 11 if self.bits < 15 else 22 if self.bits < 33 else 34)
+            - (self.conduits > 1)
+        )
+        return min(65_536, 60 * self.mtu, (piece - 12 if self.mtu >= 80 else piece) * window)
 
     # -- running ------------------------------------------------------------------------------------------------------
 
@@ -251,9 +271,9 @@ def _is_part(part: Sequence[bytes], whole: Sequence[bytes]) -> bool:
     return all(any(one == other for other in rest) for one in part)
 
 
-def run_seed(seed: int) -> Run:
+def run_seed(seed: int, *, wide: bool = True) -> Run:
     """One run; an AssertionError names the seed."""
-    run = Run(seed)
+    run = Run(seed, wide=wide)
     try:
         run.run()
     except AssertionError as error:
@@ -262,21 +282,57 @@ def run_seed(seed: int) -> Run:
     return run
 
 
+class Drawn:
+    """What some runs had to do with."""
+
+    def __init__(self) -> None:
+        self.bits: set[int] = set()
+        self.dialects: set[str] = set()
+        self.loss = self.delay = self.duplicates = 0.0
+        self.smallest, self.largest = 1 << 30, 0
+        self.samples = self.octets = self.bursts = 0
+
+    def add(self, run: Run) -> None:
+        self.bits.add(run.bits)
+        self.dialects.add(run.generation.name)
+        self.octets += run.octets
+        for weather in run.weather:
+            self.loss = max(self.loss, weather.loss)
+            self.delay = max(self.delay, weather.longest)
+            self.duplicates = max(self.duplicates, weather.duplicate)
+            self.bursts += weather.burst > 0
+        for end in run.ends:
+            sizes = [len(entry[1]) for _, entry, _, _ in end.script]
+            self.samples += len(sizes)
+            self.smallest, self.largest = min(self.smallest, *sizes), max(self.largest, *sizes)
+
+    def __str__(self) -> str:
+        return (
+            f"{' and '.join(sorted(self.dialects))}, numbers of {min(self.bits)} to {max(self.bits)} bits "
+            f"({len(self.bits)} lengths), loss up to {self.loss:.0%}, bursts in {self.bursts} directions, "
+            f"duplicates up to {self.duplicates:.0%}, delay up to {self.delay:.2f} s; "
+            f"{self.samples} samples of {self.smallest} to {self.largest} bytes, {self.octets} bytes in packets"
+        )
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=10_000)
     parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--narrow", action="store_true", help="the draws of the first seeds that found something")
     args = parser.parse_args()
     failed = 0
+    drawn = Drawn()
     for seed in range(args.first, args.first + args.seeds):
         try:
-            run_seed(seed)
+            drawn.add(run_seed(seed, wide=not args.narrow))
         except AssertionError as error:
             failed += 1
-            print(error)
+            print(error, flush=True)
         if (seed + 1) % 1000 == 0:
             print(f"{seed + 1 - args.first} seeds, {failed} failed", file=sys.stderr)
     print(f"{args.seeds} seeds, {failed} failed")
+    print(drawn)
     return 1 if failed else 0
 
 

@@ -21,12 +21,14 @@ ALLOWED = {
     "columnar": {"model", "wire"},
     "io": {"model", "notation", "wire", "protocol", "space"},
     "node": {"model", "notation", "wire", "protocol", "space", "store", "columnar", "io"},
+    "tiny": set(),
     "api": {"model", "notation", "wire", "protocol", "space", "store", "columnar", "io", "node"},
 }
-EVERYTHING_BELOW = set(ALLOWED)
+EVERYTHING_BELOW = set(ALLOWED) - {"tiny"}
+"""`tiny` stands by itself: a device has nothing else."""
 DOORS = {"aio", "uprotocol", "dds", "spark", "cli", "console", "testing", "demo"}
 
-BELOW_IO = ("model", "notation", "wire", "protocol", "space")
+BELOW_IO = ("model", "notation", "wire", "protocol", "space", "tiny")
 BANNED = {"asyncio", "socket", "ssl", "time", "random", "os", "threading", "pyspark"}
 COMMAND_LINE_DOORS = {"dds", "uprotocol", "spark", "demo"}
 """What the command line may reach besides the layers: it is the door through which people try the others."""
@@ -116,3 +118,17 @@ def test_only_its_own_rooms_know_the_dialect() -> None:
     knowing = {name for path, name in above.items() if any("zenoh1" in one.split(".") for one in imports(path))}
 
     assert knowing == CAPTURE_TOOLS
+
+
+def test_a_device_needs_nothing_but_its_own_files() -> None:
+    found = set().union(*(imports(path) for path in modules() if layer_of(path) == "tiny"))
+
+    assert {name.rpartition(".")[0] for name in found if name.startswith("elea.tiny")} <= {
+        "elea",
+        "elea.tiny",
+        *(f"elea.tiny.{one}" for one in ("channels", "client", "octets")),
+    }
+    assert {name for name in found if not name.startswith("elea.tiny")} == {
+        "collections.abc",  # for the type checker alone
+        "collections.abc.Callable",
+    }

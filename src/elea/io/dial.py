@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 
 from elea.io.addresses import Address, resolve, written
-from elea.io.link import Link, TcpLink, UnixLink
+from elea.io.link import Link, SocketLink, TcpLink, UnixLink
 from elea.io.linkerrors import CannotConnect, ConnectRefused, ConnectTimeout, LinkError, NameUnknown, Unreachable
 from elea.io.locator import Locator
 from elea.io.sockets import apply_config, refuse_multicast, tls_linked
@@ -26,6 +26,10 @@ def connect(locator: Locator | str, *, timeout: float = 10.0, tls: TlsSettings |
     deadline = monotonic() + timeout
     if where.protocol == "unixsock-stream":
         return _connect_unix(where, timeout)
+    if where.protocol == "serial":
+        from elea.io.serial import connect_serial  # not with the module: few have such a line
+
+        return connect_serial(where)
     kind = socket.SOCK_DGRAM if where.protocol == "udp" else socket.SOCK_STREAM
     refuse_multicast(where)
     addresses = resolve(where.wire, where.host, where.port, kind=kind, timeout=timeout)
@@ -34,7 +38,9 @@ def connect(locator: Locator | str, *, timeout: float = 10.0, tls: TlsSettings |
         share = max(deadline - monotonic(), 0.001) / (len(addresses) - index)
         try:
             sock = _connected(where, address, kind=kind, timeout=share)
-            return _linked(where, sock, tls or TlsSettings(), max(deadline - monotonic(), 0.001))
+            link = _linked(where, sock, tls or TlsSettings(), max(deadline - monotonic(), 0.001))
+            link.limit(where.mtu)
+            return link
         except CannotConnect as error:
             problem = error
     raise problem
@@ -59,7 +65,7 @@ def _connected(where: Locator, address: Address, *, kind: socket.SocketKind, tim
     return sock
 
 
-def _linked(where: Locator, sock: socket.socket, tls: TlsSettings, timeout: float) -> Link:
+def _linked(where: Locator, sock: socket.socket, tls: TlsSettings, timeout: float) -> SocketLink:
     try:
         if where.protocol == "tls":
             from elea.io.tls import client_context
@@ -92,7 +98,9 @@ def _connect_unix(where: Locator, timeout: float) -> UnixLink:
         if isinstance(error, FileNotFoundError):
             raise ConnectRefused(where.wire, "no such file", "start the listener first, or check the path") from error
         raise _cannot_connect(where, error, timeout) from error
-    return UnixLink(sock, f"{where.wire}-client", where.wire)
+    link = UnixLink(sock, f"{where.wire}-client", where.wire)
+    link.limit(where.mtu)
+    return link
 
 
 def _cannot_connect(where: Locator, error: Exception, timeout: float) -> CannotConnect:

@@ -1,8 +1,8 @@
 """One connection: sending bytes, receiving bytes, and an end that wakes everybody who waits on it.
 
-A link knows nothing of what it carries. Stream links (tcp, tls, unix) carry batches behind a length prefix, which
-`elea.io.batchreader` cuts; a datagram link (udp) carries one batch per datagram. Any number of threads may send, close
-and look; one thread reads. Neither waits, except `send`, for what is said before a session begins.
+A link knows nothing of what it carries. Stream links (tcp, tls, unix, serial) carry batches behind a length prefix,
+which `elea.io.batchreader` cuts; a datagram link (udp) carries one batch per datagram. Any number of threads may send,
+close and look; one thread reads. Neither waits, except `send`, for what is said before a session begins.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from elea.model.limits import MAX_BATCH
 from elea.model.values import mypyc_attr
 
 __all__ = [
+    "DescriptorLink",
     "Link",
     "Octets",
     "SocketLink",
@@ -94,8 +95,8 @@ class Link(Protocol):
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class SocketLink:
-    """What links over a connected socket share.
+class DescriptorLink:
+    """What links over a descriptor of their own share: their end.
 
     The file descriptor is closed by whoever leaves last: closing it under a blocked call would let that call touch
     the next file that gets the same number. Who enters says so first and then looks whether the link is closed; who
@@ -107,16 +108,95 @@ class SocketLink:
     drains: ClassVar[bool] = False
     held: ClassVar[bool] = False
 
-    def __init__(self, sock: socket.socket, local: str, remote: str, mtu: int = MAX_BATCH) -> None:
+    def __init__(self, local: str, remote: str, mtu: int = MAX_BATCH) -> None:
         self.local = local
         self.remote = remote
         self.mtu = mtu
         self.closed = False
         self.on_arrival: Callable[[], None] | None = None
-        self._socket = sock
         self._ending = threading.Lock()
         self._inside: list[None] = []  # one for each call under way: adding to a list and taking from it are atomic
         self._finished = False
+
+    def limit(self, mtu: int | None) -> None:
+        """Offer no larger batches than that, if it is given."""
+        if mtu is not None and mtu < self.mtu:
+            self.mtu = mtu
+
+    def fileno(self) -> int:
+        return -1
+
+    def close(self) -> None:
+        with self._ending:
+            if self.closed:
+                return
+            self.closed = True
+        self._wake()
+        self._finish_if_last()
+
+    def peer_name(self) -> str | None:
+        """The name in the other side's certificate; None when it showed none."""
+        return None
+
+    def undelivered(self) -> int:
+        """Bytes given to the kernel that the other side has not taken; 0 where the kernel does not say."""
+        try:
+            self._enter()
+        except LinkClosed:
+            return 0
+        try:
+            return int.from_bytes(fcntl.ioctl(self.fileno(), termios.TIOCOUTQ, bytes(4)), sys.byteorder)
+        except OSError:
+            return 0
+        finally:
+            self._leave()
+
+    def _enter(self) -> None:
+        self._inside.append(None)
+        if self.closed:
+            self._leave()
+            raise LinkClosed(self.remote)
+
+    def _leave(self) -> None:
+        self._inside.pop()
+        if self.closed:
+            self._finish_if_last()
+
+    def _finish_if_last(self) -> None:
+        with self._ending:
+            if self._inside or self._finished:
+                return
+            self._finished = True
+        self._finish()
+
+    def _wake(self) -> None:
+        """End the calls that wait; the link is closed."""
+
+    def _finish(self) -> None:
+        """Close the descriptor; called once, when nobody is inside."""
+
+    def _broken(self, error: OSError) -> LinkClosed:
+        if self.closed:
+            return LinkClosed(self.remote)
+        if isinstance(error, ConnectionResetError):
+            return LinkClosed(self.remote, "reset by the other side")
+        if isinstance(error, BrokenPipeError):
+            return LinkClosed(self.remote, "closed by the other side")
+        if isinstance(error, TimeoutError):
+            return LinkClosed(self.remote, "no answer from the other machine")
+        return LinkClosed(self.remote, os.strerror(error.errno).lower() if error.errno else str(error))
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.local} to {self.remote}{' closed' if self.closed else ''}>"
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class SocketLink(DescriptorLink):
+    """What links over a connected socket share."""
+
+    def __init__(self, sock: socket.socket, local: str, remote: str, mtu: int = MAX_BATCH) -> None:
+        super().__init__(local, remote, mtu)
+        self._socket = sock
 
     def send(self, data: Octets | Sequence[Octets]) -> None:
         self._enter()
@@ -179,53 +259,10 @@ class SocketLink:
     def fileno(self) -> int:
         return self._socket.fileno()
 
-    def close(self) -> None:
-        with self._ending:
-            if self.closed:
-                return
-            self.closed = True
-        self._wake()
-        self._finish_if_last()
-
-    def peer_name(self) -> str | None:
-        """The name in the other side's certificate; None when it showed none."""
-        return None
-
-    def undelivered(self) -> int:
-        """Bytes given to the kernel that the other side has not taken; 0 where the kernel does not say."""
-        try:
-            self._enter()
-        except LinkClosed:
-            return 0
-        try:
-            return int.from_bytes(fcntl.ioctl(self._socket, termios.TIOCOUTQ, bytes(4)), sys.byteorder)
-        except OSError:
-            return 0
-        finally:
-            self._leave()
-
     def _send_pieces(self, pieces: list[Octets]) -> None:
         while pieces:
             sent = self._socket.sendmsg(pieces[:_IOV_MAX])
             pieces = after(pieces, sent)
-
-    def _enter(self) -> None:
-        self._inside.append(None)
-        if self.closed:
-            self._leave()
-            raise LinkClosed(self.remote)
-
-    def _leave(self) -> None:
-        self._inside.pop()
-        if self.closed:
-            self._finish_if_last()
-
-    def _finish_if_last(self) -> None:
-        with self._ending:
-            if self._inside or self._finished:
-                return
-            self._finished = True
-        self._finish()
 
     def _wake(self) -> None:
         with contextlib.suppress(OSError):  # the other side may have gone first
@@ -239,20 +276,6 @@ class SocketLink:
                 if not self._socket.recv(65_536, _DONTWAIT):
                     break
         self._socket.close()
-
-    def _broken(self, error: OSError) -> LinkClosed:
-        if self.closed:
-            return LinkClosed(self.remote)
-        if isinstance(error, ConnectionResetError):
-            return LinkClosed(self.remote, "reset by the other side")
-        if isinstance(error, BrokenPipeError):
-            return LinkClosed(self.remote, "closed by the other side")
-        if isinstance(error, TimeoutError):
-            return LinkClosed(self.remote, "no answer from the other machine")
-        return LinkClosed(self.remote, os.strerror(error.errno).lower() if error.errno else str(error))
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.local} to {self.remote}{' closed' if self.closed else ''}>"
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -299,15 +322,16 @@ def stream_mtu(sock: socket.socket) -> int:
 
 def peer_name(link: Link) -> str | None:
     """The name in the certificate that the other side has shown; None if it has shown none."""
-    return link.peer_name() if isinstance(link, SocketLink) else None
+    return link.peer_name() if isinstance(link, DescriptorLink) else None
 
 
 def undelivered(link: Link) -> int:
     """Bytes of a link that have left this process and not arrived; 0 for links that cannot tell.
 
-    On TCP that means acknowledged by the other machine, on a unix socket read by the other process.
+    On TCP that means acknowledged by the other machine, on a unix socket read by the other process, on a serial line
+    sent.
     """
-    return link.undelivered() if isinstance(link, SocketLink) else 0
+    return link.undelivered() if isinstance(link, DescriptorLink) else 0
 
 
 def after(pieces: Sequence[Octets], sent: int) -> list[Octets]:

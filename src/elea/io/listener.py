@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from elea.io.addresses import Address, announced, resolve, written
 from elea.io.halfopen import HalfOpen, Place
-from elea.io.link import Link, TcpLink, UnixLink
+from elea.io.link import Link, SocketLink, TcpLink, UnixLink
 from elea.io.linkerrors import CannotConnect, CannotListen, LinkError
 from elea.io.locator import Locator
 from elea.io.loop import IN, Loop, Pollable
@@ -72,6 +72,10 @@ def listen(
     where = Locator.parse(locator) if isinstance(locator, str) else locator
     if where.protocol == "unixsock-stream":
         return _StreamListener(where, _bound_unix(where), on_link, loop, context=None, backlog=backlog)
+    if where.protocol == "serial":
+        from elea.io.serial import SerialListener  # not with the module: few have such a line
+
+        return SerialListener(where, on_link, loop)
     refuse_multicast(where)
     context = None
     if where.protocol == "tls":
@@ -160,7 +164,7 @@ class _StreamListener(Pollable):
         self._loop.change(self, 0)  # most likely out of descriptors: let some be closed
         self._loop.after(0.05, lambda: self._loop.change(self, IN))
 
-    def _link(self, sock: socket.socket) -> Link:
+    def _link(self, sock: socket.socket) -> SocketLink:
         if self._where.path:
             self._unnamed += 1
             return UnixLink(sock, self._where.wire, f"{self._where.wire}-{self._unnamed}")
@@ -196,9 +200,10 @@ class _StreamListener(Pollable):
                     "caller gave no link locator=%s failures=%d error=%s", self._where.wire, self.failures, error
                 )
 
-    def _hand_over(self, sock: socket.socket, make: Callable[[socket.socket], Link]) -> None:
+    def _hand_over(self, sock: socket.socket, make: Callable[[socket.socket], SocketLink]) -> None:
         try:
             link = make(sock)
+            link.limit(self._where.mtu)
         except (LinkError, OSError) as error:
             self._no_link(sock, error)
             return
@@ -213,7 +218,7 @@ class _StreamListener(Pollable):
             link.close()
 
 
-def _tls_link(shaken: Shaken, sock: socket.socket) -> Link:
+def _tls_link(shaken: Shaken, sock: socket.socket) -> SocketLink:
     from elea.io.tls import TlsLink
 
     tls, incoming, outgoing = shaken
@@ -225,6 +230,7 @@ class _DatagramListener(UdpListener):
     def __init__(self, where: Locator, sock: socket.socket, on_link: OnLink, loop: Loop) -> None:
         self._locators = _announcements(where, sock)
         super().__init__(sock, on_link, loop)
+        self.mtu = min(self.mtu, where.mtu or self.mtu)
 
     def locators(self) -> list[str]:
         return list(self._locators)

@@ -8,33 +8,42 @@ from __future__ import annotations
 from typing import Final
 
 from elea.io.linkerrors import LocatorError, UnsupportedLink
+from elea.model.limits import MAX_BATCH
 from elea.model.values import value_class
 
 __all__ = ["CONFIG_KEYS", "PROTOCOLS", "Locator", "host_port", "nearest"]
 
-PROTOCOLS: Final = ("tcp", "tls", "udp", "unixsock-stream")
+PROTOCOLS: Final = ("tcp", "tls", "udp", "unixsock-stream", "serial")
 """Kinds of link this node speaks."""
 
 _KNOWN_BUT_NOT_SPOKEN: Final = {
     "ws": "WebSocket links",
     "wss": "WebSocket links",
-    "serial": "serial links",
     "quic": "QUIC links",
     "quic-datagram": "QUIC links",
     "unixpipe": "pipe links",
     "vsock": "vsock links",
 }
-_STREAMED: Final = frozenset({"tcp", "tls", "unixsock-stream"})
+_STREAMED: Final = frozenset({"tcp", "tls", "unixsock-stream", "serial"})
+_FILES: Final = frozenset({"unixsock-stream", "serial"})
+"""Their address is a path."""
 
 CONFIG_KEYS: Final = frozenset(
-    """iface bind so_sndbuf so_rcvbuf dscp join ttl exit_on_failure timeout_ms
+    """iface bind so_sndbuf so_rcvbuf dscp join ttl exit_on_failure timeout_ms mtu chunk baudrate exclusive
     retry_period_init_ms retry_period_max_ms retry_period_increase_factor
     root_ca_certificate_file listen_private_key_file listen_certificate_file enable_mtls
     connect_private_key_file connect_certificate_file verify_name_on_connect close_link_on_expiration""".split()
 )
-"""Entries allowed after `#`; those of tls are read by `TlsSettings.for_locator`, the retry ones by the node."""
+"""Entries allowed after `#`; those of tls are read by `TlsSettings.for_locator`, the retry ones by the node.
 
-_NUMBERS: Final = ("so_sndbuf", "so_rcvbuf", "dscp", "ttl")
+`mtu` bounds the batches of any link. The last three are for serial lines: bytes written at once, speed, and whether
+another program may use the line too.
+"""
+
+_NUMBERS: Final = ("so_sndbuf", "so_rcvbuf", "dscp", "ttl", "baudrate")
+_SIZES: Final = ("mtu", "chunk")
+SMALLEST_MTU: Final = 20
+"""Z18-FRM-08: with less no session can be opened."""
 
 
 @value_class
@@ -75,24 +84,24 @@ class Locator:
         config = _pairs(text, config_text) if has_config else ()
         _check_metadata(text, metadata)
         _check_config(text, config)
-        if protocol != "unixsock-stream":
+        if protocol not in _FILES:
             host_port(text, address)
         return cls(protocol, address, metadata, config)
 
     @property
     def host(self) -> str:
-        """The host name or address, without brackets; empty for a unix socket."""
-        return "" if self.protocol == "unixsock-stream" else host_port(str(self), self.address)[0]
+        """The host name or address, without brackets; empty for a unix socket or a serial line."""
+        return "" if self.protocol in _FILES else host_port(str(self), self.address)[0]
 
     @property
     def port(self) -> int:
-        """The port; 0 for a unix socket."""
-        return 0 if self.protocol == "unixsock-stream" else host_port(str(self), self.address)[1]
+        """The port; 0 for a unix socket or a serial line."""
+        return 0 if self.protocol in _FILES else host_port(str(self), self.address)[1]
 
     @property
     def path(self) -> str:
-        """The file of a unix socket."""
-        return self.address if self.protocol == "unixsock-stream" else ""
+        """The file of a unix socket, or the device of a serial line."""
+        return self.address if self.protocol in _FILES else ""
 
     @property
     def streamed(self) -> bool:
@@ -113,6 +122,12 @@ class Locator:
             return None
         low, dash, high = said.partition("-")
         return int(low), int(high if dash else low)
+
+    @property
+    def mtu(self) -> int | None:
+        """The largest batch to offer, if the locator says so: to this node alone (`#mtu=`) or to all (`?mtu=`)."""
+        said = self.setting("mtu") or self.meta("mtu")
+        return int(said) if said is not None and _is_size(said) else None
 
     @property
     def wire(self) -> str:
@@ -192,6 +207,12 @@ def _check_config(text: str, config: tuple[tuple[str, str], ...]) -> None:
             raise LocatorError(text, f"unknown config entry {key!r}", nearest(key, sorted(CONFIG_KEYS)))
         if key in _NUMBERS and not (value.isascii() and value.isdigit() and int(value) < 1 << 31):
             raise LocatorError(text, f"{key}={value} is not a number below 2147483648")
+        if key in _SIZES and not _is_size(value):
+            raise LocatorError(text, f"{key}={value} is not a size from {SMALLEST_MTU} to {MAX_BATCH}")
+
+
+def _is_size(value: str) -> bool:
+    return value.isascii() and value.isdigit() and SMALLEST_MTU <= int(value) <= MAX_BATCH
 
 
 def nearest(word: str, known: tuple[str, ...] | list[str]) -> str:

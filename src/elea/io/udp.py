@@ -59,10 +59,10 @@ class UdpSourceLink:
     reliable = False
     drains = True
     held = False
-    mtu = UDP_MTU
 
     def __init__(self, listener: UdpListener, local: str, address: tuple[str, int]) -> None:
         self.local = local
+        self.mtu = listener.mtu
         self.remote = f"udp/{written(address)}"
         self.closed = False
         self.dropped = 0
@@ -116,6 +116,8 @@ class UdpListener(Pollable):
         self.dropped = 0
         self.refused = 0
         self.failures = 0
+        self.mtu = UDP_MTU
+        """The largest batch its links offer."""
         self._local = f"udp/{written(sock.getsockname())}"
         self._socket = sock
         self._on_link = on_link

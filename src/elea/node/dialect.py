@@ -15,7 +15,7 @@ from enum import Enum
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from elea.io.linkerrors import LocatorError
+from elea.io.linkerrors import LocatorError, UnsupportedLink
 from elea.io.locator import Locator, nearest
 from elea.model.values import mypyc_attr
 
@@ -130,6 +130,11 @@ def dialect_of(locator: Locator | str) -> str:
     known = sorted({*_HOMES, *_added})
     if name not in known:
         raise LocatorError(str(where), f"unknown dialect {name!r}", nearest(name, known))
+    if where.protocol == "serial" and name == DEFAULT:
+        # Its frames on a serial line are others than on any stream, and no node to compare them with is at hand.
+        raise UnsupportedLink(
+            str(where), "Zenoh 1.x does not go over serial lines here", "add ?dialect=zenoh2018 or ?dialect=xrce2017"
+        )
     return name
 
 

@@ -46,7 +46,7 @@ def test_unix_socket_has_a_path_and_no_port() -> None:
     assert Locator.parse("tcp/h:1").path == ""
 
 
-@pytest.mark.parametrize("text", ["ws/127.0.0.1:7447", "serial/dev/ttyUSB0", "quic/127.0.0.1:1", "vsock/1:2"])
+@pytest.mark.parametrize("text", ["ws/127.0.0.1:7447", "unixpipe//tmp/a", "quic/127.0.0.1:1", "vsock/1:2"])
 def test_links_not_spoken_are_named(text: str) -> None:
     with pytest.raises(UnsupportedLink, match="not supported"):
         Locator.parse(text)

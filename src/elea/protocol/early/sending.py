@@ -78,6 +78,8 @@ class Sender:
         """When something was acknowledged last, or the first message was sent that waits for it."""
         self.paced_until: float | None = None
         """When a number may be used again, if that is what the queue waits for."""
+        self.asked: list[Held] = []
+        """What the last AckNack has asked for and was sent so recently that it may still arrive (`repeat`)."""
         self._mtu = mtu
         self._marker = marker
         self._sn_octets = len(vle((1 << sn_bits) - 1))
@@ -231,8 +233,12 @@ class Sender:
 
     # -- what became of them ------------------------------------------------------------------------------------------
 
-    def acknowledged(self, sn: int, mask: int | None, now: float, round_trip: float) -> list[bytes] | None:
-        """An AckNack: packets to be sent again; None if it is about numbers that are not under way (Z18-REL-12)."""
+    def acknowledged(self, sn: int, mask: int | None, now: float, timeout: float) -> list[bytes] | None:
+        """An AckNack: packets to be sent again; None if it is about numbers that are not under way (Z18-REL-12).
+
+        Args:
+            timeout: seconds after which what was sent must have arrived.
+        """
         done = distance(self._oldest(), sn, self.sn_bits)
         if done > len(self.held):
             return None
@@ -241,26 +247,38 @@ class Sender:
         if done:
             self.progress = now
         again: list[Held] = []
+        self.asked = []
         for wanted in requested(sn, mask, self.sn_bits):
             index = distance(sn, wanted, self.sn_bits)
             if index >= len(self.held):
                 break
             held = self.held[index]
-            if now - held.at < round_trip:
+            if now - held.at < timeout:
                 # Only the first one is sent again for having been asked for often. If all were, each AckNack of a
                 # crowd would bring dozens of messages, and these the next crowd: a storm that feeds itself.
                 held.ignored += not index
                 if index or held.ignored <= MOST_IGNORED:
+                    self.asked.append(held)
                     continue
-            held.at, held.ignored = now, 0
             again.append(held)
-        self.resent += len(again)
-        return self._packed(again)
+        return self._again(again, now)
 
-    def _packed(self, again: Sequence[Held]) -> list[bytes]:
+    def repeats_at(self, timeout: float) -> float | None:
+        """When `repeat` has something to do."""
+        return min(held.at for held in self.asked) + timeout if self.asked else None
+
+    def repeat(self, now: float, timeout: float) -> list[bytes]:
+        """What was asked for too soon, if nothing has been heard of it since: else it would wait for the next Synch."""
+        again = [held for held in self.asked if held.at + timeout <= now]
+        self.asked = [held for held in self.asked if held.at + timeout > now]
+        return self._again(again, now)
+
+    def _again(self, again: Sequence[Held], now: float) -> list[bytes]:
+        self.resent += len(again)
         packets: list[bytes] = []
         packet = bytearray()
         for held in again:
+            held.at, held.ignored = now, 0
             self._add(packets, packet, held, held is again[-1])  # one answer is enough (Z18-REL-05)
         if packet:
             packets.append(bytes(packet))

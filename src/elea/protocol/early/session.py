@@ -231,7 +231,7 @@ class Session:
 
     def _acknowledged(self, conduit: Conduit, message: Any, now: float) -> None:
         conduit.heard = now
-        again = conduit.reliable.acknowledged(message.sn, message.mask, now, self.round_trip.estimate)
+        again = conduit.reliable.acknowledged(message.sn, message.mask, now, self.round_trip.timeout)
         if again is None:
             # At most one for each round trip: an AckNack that others have overtaken is no reason for a storm.
             if now >= conduit.synched + self.round_trip.estimate:
@@ -437,6 +437,9 @@ class Session:
         for conduit in self.conduits.values():
             if conduit.reliable.held:
                 dues += (conduit.synched + self._synch_period(), self._next_ping)
+                again = conduit.reliable.repeats_at(self.round_trip.timeout)
+                if again is not None:
+                    dues.append(again)
             for sender, queue in ((conduit.best_effort, conduit.queues[0]), (conduit.reliable, conduit.queues[1])):
                 ready = sender.paced_until if queue else None
                 if ready is not None:
@@ -461,10 +464,14 @@ class Session:
             if conduit.reliable.held:
                 if self._is_hopeless(conduit, now):
                     return self._give_up()
+                again = conduit.reliable.repeat(now, self.round_trip.timeout)
+                if again:
+                    self._packets += again
+                    conduit.sent(1, now)
                 if now >= conduit.synched + self._synch_period():
                     self._synch(conduit, now)
                 if now >= self._next_ping:
-                    self._next_ping = now + PING_SECONDS
+                    self._next_ping = now + (PING_SECONDS if self.round_trip.measured else 2 * self.round_trip.timeout)
                     self._say(self.generation.ping(self.round_trip.asked(now)))
         if self.offer.lease and now >= self.last_sent + self.offer.lease / KEEP_ALIVES and not self._control:
             self._say(self.generation.messages.KeepAlive(self.offer.pid))
