@@ -52,6 +52,7 @@ WAY_OF_A_SAMPLE = [
     "io/backpressure.py",
     "io/interrupts.py",
     "io/link.py",
+    "io/lane.py",
     "io/leadership.py",
     "io/loop.py",
     "io/sharedmemory.py",

@@ -128,6 +128,8 @@ def __getattr__(name: str) -> Any:
     if name in ("aio", "ext", "handlers"):
         return import_module(f"elea.{name}")
     home = _HOME.get(name)
+    if name == "shm":
+        raise AttributeError("elea.shm is not built: large payloads go through shared memory by themselves")
     if home is None:
         raise AttributeError(f"module 'elea' has no attribute {name!r}")
     value = getattr(import_module(f"elea.{home}"), name)

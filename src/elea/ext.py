@@ -36,6 +36,20 @@ __all__ = [
 
 T = TypeVar("T")
 
+_NOT_BUILT: Final = frozenset(
+    """AdvancedPublisher AdvancedSubscriber CacheConfig HistoryConfig Miss MissDetectionConfig RecoveryConfig
+    RepliesConfig SampleMissListener declare_advanced_publisher declare_advanced_subscriber""".split()
+)
+
+
+def __getattr__(name: str) -> NoReturn:
+    if name in _NOT_BUILT:
+        raise AttributeError(
+            f"elea.ext.{name} is not built: have a broker keep the samples, and use "
+            "declare_subscriber(history=, since=, cursor=)"
+        )
+    raise AttributeError(f"module 'elea.ext' has no attribute {name!r}")
+
 
 class ZDeserializeError(EleaError):
     """Octets that are not a value of the type asked for."""

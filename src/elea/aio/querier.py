@@ -93,8 +93,8 @@ class Replies:
 
 
 def _end(inbox: Inbox[Reply], token: CancellationToken) -> None:
+    inbox.close()  # first: a thread may be waiting for room, and cancelling waits for that thread
     token.cancel()
-    inbox.close()  # a thread may be waiting for room, and the end of the query would wait behind it
 
 
 def ask(
@@ -114,7 +114,8 @@ def ask(
     own = CancellationToken()
     close = inbox.close
     if token is not None:
-        mark = token._add(own.cancel)
+        token._check()
+        mark = token._add(lambda: _end(inbox, own))
 
         def close() -> None:
             token._remove(mark)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from elea.model.errors import EleaError
 
-__all__ = ["ChannelClosed", "InvalidValue", "QueryDropped", "ReplyRefused"]
+__all__ = ["ChannelClosed", "InvalidValue", "QueryCancelled", "QueryDropped", "ReplyRefused"]
 
 
 class InvalidValue(EleaError, ValueError):
@@ -28,6 +28,13 @@ class QueryDropped(EleaError):
 
     def __init__(self) -> None:
         super().__init__("dropped query: it has been finished and takes no more replies")
+
+
+class QueryCancelled(EleaError):
+    """A query with a token that was cancelled before."""
+
+    def __init__(self) -> None:
+        super().__init__("query was cancelled: its cancellation token has been used; make a new one")
 
 
 class ReplyRefused(EleaError, ValueError):

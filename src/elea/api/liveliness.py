@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from elea.api.cancellation import CancellationToken
+from elea.api.cancellation import Cancellable, CancellationToken
+from elea.api.channels import Handler
 from elea.api.handle import Handle, Receiving, weakly
 from elea.api.outgoingquery import seconds
 from elea.api.reply import Reply, ReplyError
@@ -106,20 +107,27 @@ class Liveliness:
         """Ask which tokens there are."""
         sink: Sink[Any]
         session = self._session
+        if cancellation_token is not None:
+            cancellation_token._check()
         sink, user = session._handler(handler, "Reply")
         own = session._node.local
         state: dict[str, Any] = {"over": False}
         seen: set[str] = set()
 
+        def stop() -> None:
+            state["over"] = True
+            if "timer" in state:
+                state["timer"].cancel()
+            watching: LocalInterest | None = state.get("watching")
+            if watching is not None:
+                own.stop_watching(watching)
+
         def end() -> None:
             if not state["over"]:
-                state["over"] = True
                 sink.close()
-                if "timer" in state:
-                    state["timer"].cancel()
-                watching: LocalInterest | None = state.get("watching")
-                if watching is not None:
-                    own.stop_watching(watching)
+                stop()
+                if cancellable is not None:
+                    cancellable.end()
 
         def take(message: object) -> None:
             if state["over"]:
@@ -135,7 +143,10 @@ class Liveliness:
                 sink.push(Reply(message))
                 end()
 
-        box = Mailbox(take)
+        cancellable: Cancellable | None = None
+        if cancellation_token is not None:
+            cancellable = Cancellable(cancellation_token, take, sink.close, isinstance(sink, Handler))
+        box = Mailbox(take if cancellable is None else cancellable.take)
 
         def say(message: object) -> None:
             session._node.dispatch.add(box, message)
@@ -147,6 +158,6 @@ class Liveliness:
         state["watching"] = own.watch(session._whole(str(session._key(key_expr))), kinds, InterestMode.CURRENT, box)
         if state["over"]:
             own.stop_watching(state["watching"])
-        if cancellation_token is not None:
-            cancellation_token._add(lambda: say(Final(0)))
+        if cancellable is not None:
+            cancellable.begin(stop)
         return user

@@ -34,6 +34,10 @@ def start(settings: Settings) -> Runtime:
     node_id = settings.id or NodeId.random(SystemRandom())
     runtime = Runtime(node_id.data, settings.role, link_settings(settings), timestamping=settings.timestamping)
     set_aggregation(runtime.node, settings)
+    runtime.node.space.set_interest_timeout(settings.interests_timeout)
+    if settings.without_effect:
+        told = ", ".join(f"{path} ({reason})" for path, reason in settings.without_effect.items())
+        _log.warning("entries of the configuration without effect here: %s", told)
     admin = settings.admin
     Admin(runtime.node, runtime.links, enabled=admin.enabled, read=admin.read, metadata=settings.metadata)
     try:
@@ -150,7 +154,9 @@ def link_settings(settings: Settings) -> LinkSettings:
         max_message=link.max_message_size,
         max_sessions=transport.max_sessions,
         wait_before_drop=link.queue.wait_before_drop,
+        wait_before_drop_fragments=link.queue.max_wait_before_drop_fragments,
         wait_before_close=3600.0 if wait is None else wait,
+        protocols=link.protocols,
         spin=link.spin,
         shared_memory=link.shared_memory,
         shared_from=max(link.shared_from, WORTH),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from elea.api.cancellation import CancellationToken
+from elea.api.cancellation import Cancellable, CancellationToken
 from elea.api.channels import Handler
 from elea.api.identity import SourceInfo
 from elea.api.namespace import Namespace
@@ -23,7 +23,7 @@ from elea.model.limits import CACHED_KEY_CHARS, MAX_PLANS
 from elea.model.qos import ConsolidationMode, Locality, Qos, QueryTarget
 from elea.model.selector import Selector
 from elea.node.localface import EXPIRED
-from elea.space.face import Request, Response, ResponseFinal
+from elea.space.face import Request, Response
 from elea.space.questions import ErrorBody, QueryBody, ReplyBody
 from elea.wire.details import has_timestamp, read_stamp
 
@@ -190,6 +190,8 @@ def ask(
     """Send a query; returns what the user gets as handler."""
     sink: Sink[Reply]
     user: object
+    if cancellation_token is not None:
+        cancellation_token._check()
     if handler is None and session._has_plain_channels:
         channel: Handler[Reply] = Handler(of="Reply")
         sink = user = channel
@@ -206,21 +208,24 @@ def ask(
     own = session._node.local
     key = plan.key if namespace is None or about_us else namespace.whole(plan.key)
     request = Request(0, key, plan.target, body, plan.timeout_ms, plan.qos)
-    box = Mailbox(asking.take, channel=sink)
+    is_channel = isinstance(sink, Handler)
     if isinstance(sink, Handler):
         sink.source = session._node
+    if cancellation_token is None:
+        box = Mailbox(asking.take, channel=sink)
+        own.ask(request, box, plan.timeout, here=plan.here, elsewhere=plan.elsewhere and not about_us)
+        return user
+    cancellable = Cancellable(cancellation_token, asking.take, sink.close, is_channel)
+    asking.on_end = cancellable.end
+    box = Mailbox(cancellable.take, channel=sink)
     number = own.ask(request, box, plan.timeout, here=plan.here, elsewhere=plan.elsewhere and not about_us)
-    if cancellation_token is not None:
-        _let_cancel(cancellation_token, session, number, box, asking)
+    _let_cancel(cancellable, session, number)
     return user
 
 
-def _let_cancel(token: CancellationToken, session: Session, number: int, box: Mailbox, asking: OutgoingQuery) -> None:
-    # Apart from `ask`, whose variables would all live in an object for these two functions.
-    mark = token._add(lambda: _cancel(session, number, box))
-    asking.on_end = lambda: token._remove(mark)
-    if asking._over:  # before it could remove anything
-        token._remove(mark)
+def _let_cancel(cancellable: Cancellable, session: Session, number: int) -> None:
+    # Apart from `ask`, whose variables would all live in an object for this function.
+    cancellable.begin(lambda: _cancel(session, number))
 
 
 def _with_value(
@@ -238,10 +243,9 @@ def _with_value(
     return QueryBody(body.parameters, body.consolidation, data, into_encoding(encoding), extra, source)
 
 
-def _cancel(session: Session, number: int, box: Mailbox) -> None:
+def _cancel(session: Session, number: int) -> None:
     node = session._node
     if node.local.forget(number):
         with node.lock:
             node.space.cancel(node.local, number)
-        node.dispatch.add(box, ResponseFinal(number))
-        node.deliver_soon()
+        node.settle()

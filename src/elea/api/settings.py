@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Final, TypeVar, cast
 from elea.api.config import Config
 from elea.api.json5 import Json
 from elea.api.storages import store_settings
+from elea.api.support import check_support, without_effect
 from elea.model.errors import ConfigError
 from elea.model.keyexpr import KeyExpr
 from elea.model.node_id import NodeId
-from elea.model.qos import CongestionControl, Locality, Priority, Reliability, Role
+from elea.model.qos import Role
 from elea.model.values import value_class
 
 if TYPE_CHECKING:
@@ -26,11 +27,9 @@ __all__ = [
     "AdminSettings",
     "AuthSettings",
     "ConnectionSettings",
-    "Endpoints",
     "GossipSettings",
     "LinkSettings",
     "MulticastSettings",
-    "PublicationSettings",
     "QueueSettings",
     "RetrySettings",
     "ScoutingSettings",
@@ -43,16 +42,6 @@ T = TypeVar("T")
 
 _ALL: Final = ("router", "peer", "client")
 _NONE: Final[tuple[str, ...]] = ()
-_QUEUES: Final = (
-    "control",
-    "real_time",
-    "interactive_high",
-    "interactive_low",
-    "data_high",
-    "data",
-    "data_low",
-    "background",
-)
 
 
 @value_class
@@ -65,26 +54,13 @@ class RetrySettings:
 
 
 @value_class
-class Endpoints:
-    """Locators that belong together; with `all_of`, links are opened to all of them."""
-
-    locators: tuple[str, ...]
-    all_of: bool = True
-
-
-@value_class
 class ConnectionSettings:
     """Where to connect or listen. A `timeout` of None never ends, 0 means one attempt."""
 
-    endpoints: tuple[Endpoints, ...]
+    locators: tuple[str, ...]
     timeout: float | None
     exit_on_failure: bool
     retry: RetrySettings
-
-    @property
-    def locators(self) -> tuple[str, ...]:
-        """All locators, in order."""
-        return tuple(locator for group in self.endpoints for locator in group.locators)
 
 
 @value_class
@@ -123,14 +99,11 @@ class ScoutingSettings:
 
 @value_class
 class QueueSettings:
-    """The queues of a link: batches by priority, and how long to wait for a free one; seconds, None for ever."""
+    """How long to wait for room in the queue of a link; seconds, None for ever."""
 
-    sizes: tuple[int, ...]
     wait_before_drop: float
     max_wait_before_drop_fragments: float
     wait_before_close: float | None
-    batching: bool
-    batching_time: float
 
 
 @value_class
@@ -138,20 +111,12 @@ class TlsSettings:
     """Certificates and keys, as paths or as base64 text, and what is asked of the other side."""
 
     root_ca_certificate: str | None
-    root_ca_certificate_base64: str | None
     listen_private_key: str | None
-    listen_private_key_base64: str | None
     listen_certificate: str | None
-    listen_certificate_base64: str | None
     connect_private_key: str | None
-    connect_private_key_base64: str | None
     connect_certificate: str | None
-    connect_certificate_base64: str | None
     enable_mtls: bool
     verify_name_on_connect: bool
-    close_link_on_expiration: bool
-    so_sndbuf: int | None
-    so_rcvbuf: int | None
 
 
 @value_class
@@ -164,15 +129,11 @@ class LinkSettings:
     keep_alive: int
     batch_size: int
     queue: QueueSettings
-    rx_buffer_size: int
     max_message_size: int
     spin: float
     shared_memory: int
     shared_from: int
     tls: TlsSettings
-    tcp_so_sndbuf: int | None
-    tcp_so_rcvbuf: int | None
-    unixpipe_mask: int | None
 
 
 @value_class
@@ -183,14 +144,9 @@ class TransportSettings:
     accept_timeout: float
     accept_pending: int
     max_sessions: int
-    max_links: int
     lowlatency: bool
     qos: bool
     compression: bool
-    multicast_join_interval: float
-    multicast_max_sessions: int
-    multicast_qos: bool
-    multicast_compression: bool
     link: LinkSettings
 
 
@@ -213,19 +169,6 @@ class AdminSettings:
 
     enabled: bool
     read: bool
-    write: bool
-
-
-@value_class
-class PublicationSettings:
-    """What a publisher on some keys has instead of what its program says; None leaves it."""
-
-    key_exprs: tuple[KeyExpr, ...]
-    congestion_control: CongestionControl | None
-    priority: Priority | None
-    express: bool | None
-    reliability: Reliability | None
-    allowed_destination: Locality | None
 
 
 @value_class
@@ -247,22 +190,25 @@ class Settings:
     wait_declared: bool
     scouting: ScoutingSettings
     timestamping: bool
-    drop_future_timestamp: bool
     queries_default_timeout: float
     interests_timeout: float
-    transport_weights: Mapping[NodeId, int]
     aggregated_subscribers: tuple[KeyExpr, ...]
     aggregated_publishers: tuple[KeyExpr, ...]
-    publication: tuple[PublicationSettings, ...]
     namespace: str | None
     transport: TransportSettings
     auth: AuthSettings
     admin: AdminSettings
     storages: StoreSettings | None
+    without_effect: Mapping[str, str]
+    """Entries that were set and tune what does not exist here, with why that loses nothing."""
 
     @classmethod
     def of(cls, config: Config, role: Role | None = None) -> Settings:
-        """What a configuration says to a node of a role; of the role it says itself (peer if none) unless given."""
+        """What a configuration says to a node of a role; of the role it says itself (peer if none) unless given.
+
+        Raises:
+            ConfigError: an entry asks for what is not built (`elea.api.support`), or two do not go together.
+        """
         return _Reader(config, role).settings()
 
 
@@ -303,8 +249,8 @@ class _Reader:
         return {Role.ROUTER: router, Role.PEER: peer, Role.CLIENT: client}[self.role]
 
     def settings(self) -> Settings:
+        check_support(self.config._at)
         id = self.optional("id", str)
-        weights = cast("list[dict[str, Json]]", self.config._at("routing/router/linkstate/transport_weights"))
         return Settings(
             role=self.role,
             id=None if id is None else NodeId.parse(id),
@@ -316,24 +262,19 @@ class _Reader:
             wait_declared=self.get("open/return_conditions/declares", True),
             scouting=self.scouting(),
             timestamping=self.by_role(self.config._at("timestamping/enabled"), self.role is Role.ROUTER),
-            drop_future_timestamp=self.get("timestamping/drop_future_timestamp", False),
             queries_default_timeout=self.get("queries_default_timeout", 10_000) / 1000,
             interests_timeout=self.get("routing/interests/timeout", 10_000) / 1000,
-            transport_weights={NodeId.parse(cast(str, item["dst_zid"])): cast(int, item["weight"]) for item in weights},
             aggregated_subscribers=self.keys("aggregation/subscribers"),
             aggregated_publishers=self.keys("aggregation/publishers"),
-            publication=tuple(
-                _publication(item) for item in cast("list[dict[str, Json]]", self.config._at("qos/publication"))
-            ),
             namespace=self.optional("namespace", str),
             transport=self.transport(),
             auth=self.auth(),
             admin=AdminSettings(
                 self.get("adminspace/enabled", False),
                 self.get("adminspace/permissions/read", True),
-                self.get("adminspace/permissions/write", False),
             ),
             storages=self.storages(),
+            without_effect=without_effect(self.config._at),
         )
 
     def storages(self) -> StoreSettings | None:
@@ -347,11 +288,28 @@ class _Reader:
         groups: list[Json] = self.by_role(self.config._at(f"{path}/endpoints"), [])
         limit = self.by_role(self.config._at(f"{path}/timeout_ms"), timeout)
         return ConnectionSettings(
-            endpoints=tuple(_endpoints(group) for group in groups),
+            locators=self.locators(f"{path}/endpoints", groups),
             timeout=None if limit < 0 else limit / 1000,
             exit_on_failure=self.by_role(self.config._at(f"{path}/exit_on_failure"), fails),
             retry=self.retry(cast("dict[str, Json] | None", self.config._at(f"{path}/retry")) or {}),
         )
+
+    def locators(self, path: str, groups: list[Json]) -> tuple[str, ...]:
+        """All locators, in order. A client opens one session anyway; others have no rule for taking one of several."""
+        found: list[str] = []
+        for index, group in enumerate(groups):
+            if isinstance(group, dict):
+                if group["strategy"] == "oneOf" and self.role is not Role.CLIENT:
+                    problem = f"a {self.role} opens a session to each of its locators"
+                    raise ConfigError(f"{path}[{index}]/strategy", problem, 'write "allOf", or name one locator')
+                found += cast("list[str]", group["locators"])
+            else:
+                found.append(cast(str, group))
+        for index, text in enumerate(found):
+            if "prio=" in text.partition("?")[2].partition("#")[0]:
+                hint = "leave prio out: one link carries all priorities"
+                raise ConfigError(f"{path}[{index}]", f"{text!r}: links for some priorities only are not built", hint)
+        return tuple(found)
 
     def retry(self, given: Mapping[str, Json]) -> RetrySettings:
         return RetrySettings(
@@ -385,20 +343,15 @@ class _Reader:
         )
 
     def transport(self) -> TransportSettings:
-        unicast, multicast = "transport/unicast", "transport/multicast"
+        unicast = "transport/unicast"
         return TransportSettings(
             open_timeout=self.get(f"{unicast}/open_timeout", 0) / 1000,
             accept_timeout=self.get(f"{unicast}/accept_timeout", 0) / 1000,
             accept_pending=self.get(f"{unicast}/accept_pending", 0),
             max_sessions=self.get(f"{unicast}/max_sessions", 0),
-            max_links=self.get(f"{unicast}/max_links", 0),
             lowlatency=self.get(f"{unicast}/lowlatency", False),
             qos=self.get(f"{unicast}/qos/enabled", True),
             compression=self.get(f"{unicast}/compression/enabled", False),
-            multicast_join_interval=self.get(f"{multicast}/join_interval", 2500) / 1000,
-            multicast_max_sessions=self.get(f"{multicast}/max_sessions", 1000),
-            multicast_qos=self.get(f"{multicast}/qos/enabled", False),
-            multicast_compression=self.get(f"{multicast}/compression/enabled", False),
             link=self.link(),
         )
 
@@ -414,27 +367,20 @@ class _Reader:
             keep_alive=self.get(f"{path}/tx/keep_alive", 0),
             batch_size=self.get(f"{path}/tx/batch_size", 0),
             queue=self.queue(f"{path}/tx/queue"),
-            rx_buffer_size=self.get(f"{path}/rx/buffer_size", 0),
             max_message_size=self.get(f"{path}/rx/max_message_size", 0),
             spin=self.get(f"{path}/rx/spin", 250) / 1e6,
             shared_memory=self.get(f"{optimization}/pool_size", 0) if is_shared else 0,
             shared_from=self.get(f"{optimization}/message_size_threshold", 0),
             tls=self.tls(f"{path}/tls"),
-            tcp_so_sndbuf=self.optional(f"{path}/tcp/so_sndbuf", int),
-            tcp_so_rcvbuf=self.optional(f"{path}/tcp/so_rcvbuf", int),
-            unixpipe_mask=self.optional(f"{path}/unixpipe/file_access_mask", int),
         )
 
     def queue(self, path: str) -> QueueSettings:
         waits = f"{path}/congestion_control"
         close = self.get(f"{waits}/block/wait_before_close", 0)
         return QueueSettings(
-            sizes=tuple(self.get(f"{path}/size/{name}", 0) for name in _QUEUES),
             wait_before_drop=_micro(self.get(f"{waits}/drop/wait_before_drop", 0)),
             max_wait_before_drop_fragments=_micro(self.get(f"{waits}/drop/max_wait_before_drop_fragments", 0)),
             wait_before_close=None if close < 0 else _micro(close),
-            batching=self.get(f"{path}/batching/enabled", True),
-            batching_time=self.get(f"{path}/batching/time_limit", 0) / 1000,
         )
 
     def tls(self, path: str) -> TlsSettings:
@@ -443,20 +389,12 @@ class _Reader:
 
         return TlsSettings(
             root_ca_certificate=text("root_ca_certificate"),
-            root_ca_certificate_base64=text("root_ca_certificate_base64"),
             listen_private_key=text("listen_private_key"),
-            listen_private_key_base64=text("listen_private_key_base64"),
             listen_certificate=text("listen_certificate"),
-            listen_certificate_base64=text("listen_certificate_base64"),
             connect_private_key=text("connect_private_key"),
-            connect_private_key_base64=text("connect_private_key_base64"),
             connect_certificate=text("connect_certificate"),
-            connect_certificate_base64=text("connect_certificate_base64"),
             enable_mtls=self.get(f"{path}/enable_mtls", False),
             verify_name_on_connect=self.get(f"{path}/verify_name_on_connect", True),
-            close_link_on_expiration=self.get(f"{path}/close_link_on_expiration", False),
-            so_sndbuf=self.optional(f"{path}/so_sndbuf", int),
-            so_rcvbuf=self.optional(f"{path}/so_rcvbuf", int),
         )
 
     def auth(self) -> AuthSettings:
@@ -475,25 +413,3 @@ class _Reader:
 
 def _micro(microseconds: int) -> float:
     return max(0, microseconds) / 1_000_000
-
-
-def _endpoints(group: Json) -> Endpoints:
-    if isinstance(group, dict):
-        return Endpoints(tuple(cast("list[str]", group["locators"])), group["strategy"] == "allOf")
-    return Endpoints((cast(str, group),))
-
-
-def _publication(item: Mapping[str, Json]) -> PublicationSettings:
-    config = cast("dict[str, str | None]", item["config"])
-
-    def name(entry: str) -> str:
-        return (config[entry] or "").upper()
-
-    return PublicationSettings(
-        tuple(KeyExpr(text) for text in cast("list[str]", item["key_exprs"])),
-        CongestionControl[name("congestion_control")] if config["congestion_control"] else None,
-        Priority[name("priority")] if config["priority"] else None,
-        cast("bool | None", config["express"]),
-        Reliability[name("reliability")] if config["reliability"] else None,
-        Locality[name("allowed_destination")] if config["allowed_destination"] else None,
-    )

@@ -75,8 +75,11 @@ def run(args: argparse.Namespace) -> int:
     if problems:
         count = f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
         raise CliError(f"{name}: {count}", safe(problems[0].hint) or "correct the entry named above", 1)
+    idle = _without_effect(text, suffix)
     if out.json:
-        out.form({"file": name, "valid": True})
+        out.form({"file": name, "valid": True, **({"without_effect": idle} if idle else {})})
+    for path, reason in idle.items():
+        out.line(f"{out.style.paint(name, 'bold')}  {safe(path)}  has no effect here: {reason}")
     out.line(f"{out.style.paint(name, 'bold')}  {out.style.paint('valid', 'green')}")
     return 0
 
@@ -123,6 +126,18 @@ def problems_in(text: str, suffix: str = ".json5", name: str = "config") -> list
     return sorted(problems, key=lambda problem: problem.line or 0)
 
 
+def _without_effect(text: str, suffix: str) -> dict[str, str]:
+    """Entries of a valid configuration that tune what does not exist here."""
+    from elea.api.config import Config
+    from elea.api.json5 import parse
+    from elea.api.settings import Settings
+
+    if suffix not in (".json", ".json5", ".toml"):
+        return {}
+    value: Json = tomllib.loads(text) if suffix == ".toml" else parse(text, "config")
+    return dict(Settings.of(Config._from_value(value)).without_effect)
+
+
 def _mistakes(value: Json) -> list[ConfigError]:
     """Every mistake: each is taken out, and the rest is looked at again."""
     from elea.api import config
@@ -150,6 +165,7 @@ def _bad_locators(config: Config) -> list[ConfigError]:
     from elea.io.locator import Locator
     from elea.model.errors import ConfigError
     from elea.model.qos import Role
+    from elea.node.dialect import dialect_of
 
     found: dict[str, ConfigError] = {}
     for role in Role:
@@ -157,7 +173,7 @@ def _bad_locators(config: Config) -> list[ConfigError]:
         for path, locators in (("connect", settings.connect.locators), ("listen", settings.listen.locators)):
             for at, text in enumerate(locators):
                 try:
-                    Locator.parse(text)
+                    dialect_of(Locator.parse(text))
                 except LocatorError as error:
                     problem = ConfigError(f"{path}/endpoints[{at}]", f"{text!r}: {error.problem}", error.hint)
                     found.setdefault(f"{path}{text}", problem)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 
 from elea.cli import connection
 from elea.cli.output import Output, safe, size_text
+from elea.cli.storedirectory import check_import, logs_in, one_log
 from elea.cli.style import CliError
 from elea.model.errors import (
     InvalidSelector,
@@ -36,7 +37,9 @@ __all__ = ["add_arguments", "run"]
 ACTIONS: Final = ("info", "verify", "export", "import", "compact", "read")
 
 EPILOG: Final = """\
-info     what the log holds, its cursors, and known damage
+DIR is the directory given to a broker as --store, or that of one storage in it.
+
+info     what each log holds, its cursors, and known damage
 verify   reads everything and checks every checksum; the exit code is 5 if something is damaged
 export   writes samples to FILE (- is standard output): an Arrow IPC stream, or with --format json a line a sample
 import   appends the samples of FILE, as export writes them; numbered samples that are there already are left out
@@ -44,8 +47,8 @@ compact  joins small blocks, which single puts make; with --accept-loss forgets 
 read     prints what a running broker has stored of KEYEXPR, or writes it to a file: over the network, at LOCATOR
 
 examples:
-  elea store info /var/lib/elea/main
-  elea store export /var/lib/elea/main hour.arrows --key 'home/**' --time '[now(-1h)..]'
+  elea store info /var/lib/elea
+  elea store export /var/lib/elea/default hour.arrows --key 'home/**' --time '[now(-1h)..]'
   elea store import /tmp/copy hour.arrows
   elea store read tcp/127.0.0.1:7447 'home/**' --from 1000 --limit 10
   elea store read tcp/127.0.0.1:7447 'home/**' --time '[now(-1h)..]' --parquet hour.parquet"""
@@ -136,8 +139,6 @@ def _failures() -> Iterator[None]:
 def _opened(path: Path, *, write: bool = False, create: bool = False) -> Iterator[Log]:
     from elea.store import open_log
 
-    if not create and not path.is_dir():
-        raise CliError(f"there is no store in {path}", "the directory given to the broker as --store")
     with open_log(path, read_only=not write, create=create) as log:
         yield log
 
@@ -146,10 +147,14 @@ def _opened(path: Path, *, write: bool = False, create: bool = False) -> Iterato
 
 
 def _info(args: argparse.Namespace, out: Output) -> int:
-    with _opened(args.directory) as log:
+    return max(_info_of(path, out) for path in logs_in(args.directory))
+
+
+def _info_of(path: Path, out: Output) -> int:
+    with _opened(path) as log:
         sizes = log.shelf.sizes()
         facts: dict[str, object] = {
-            "path": str(args.directory),
+            "path": str(path),
             "epoch": log.epoch,
             "first": log.first,
             "end": log.end,
@@ -189,12 +194,17 @@ def _show_damage(damage: list[Damage], out: Output) -> None:
 
 
 def _verify(args: argparse.Namespace, out: Output) -> int:
+    return max(_verify_of(path, out) for path in logs_in(args.directory))
+
+
+def _verify_of(path: Path, out: Output) -> int:
     from elea.store.verify import verify
 
-    report = verify(args.directory, lambda done, total: out.progress(f"{100 * done // max(total, 1)} % checked"))
+    report = verify(path, lambda done, total: out.progress(f"{100 * done // max(total, 1)} % checked"))
     out.progress("")
     out.form(
         {
+            "path": str(path),
             "sound": report.sound,
             "segments": report.segments,
             "blocks": report.blocks,
@@ -210,7 +220,7 @@ def _verify(args: argparse.Namespace, out: Output) -> int:
         out.line(f"{'unfinished'.ljust(12)}{name} at octet {offset}, {size} octets: cut when the log is opened next")
     held = f"{report.samples} samples in {report.segments} segments, {size_text(report.octets)}"
     verdict = out.style.paint("sound", "green") if report.sound else out.style.paint(f"{report.lost} lost", "red")
-    out.line(f"{verdict}  {held}")
+    out.line(f"{verdict}  {path}: {held}")
     return 0 if report.sound else connection.AT_RISK
 
 
@@ -220,7 +230,7 @@ def _verify(args: argparse.Namespace, out: Output) -> int:
 def _export(args: argparse.Namespace, out: Output) -> int:
     from elea.store.transfer import export_arrow, export_json
 
-    with _opened(args.directory) as log, _stream(args.file, "wb") as target:
+    with _opened(one_log(args.directory)) as log, _stream(args.file, "wb") as target:
         wanted = _range(args)
         if args.format == "json":
             what = f"{export_json(log, wanted, target)} samples"
@@ -249,6 +259,7 @@ def _import(args: argparse.Namespace, out: Output) -> int:
     from elea.model.timestamp import Hlc
     from elea.store.transfer import Times, import_arrow, import_json
 
+    check_import(args.directory)
     take = import_json if args.format == "json" else import_arrow
     with _stream(args.file, "rb") as source, _opened(args.directory, write=True, create=True) as log:
         times = Times(log, Hlc(NodeId.random(SystemRandom())), time.time_ns(), restamp=args.restamp)
@@ -262,9 +273,13 @@ def _import(args: argparse.Namespace, out: Output) -> int:
 
 
 def _compact(args: argparse.Namespace, out: Output) -> int:
+    return max(_compact_one(path, args, out) for path in logs_in(args.directory))
+
+
+def _compact_one(path: Path, args: argparse.Namespace, out: Output) -> int:
     from elea.store.disk import DiskShelf
 
-    with _opened(args.directory, write=True) as log:
+    with _opened(path, write=True) as log:
         assert isinstance(log.shelf, DiskShelf)
         if args.accept_loss:
             log.shelf.accept_loss()
@@ -273,9 +288,9 @@ def _compact(args: argparse.Namespace, out: Output) -> int:
         count = log.compact(lambda done, total: out.progress(f"{done} of {total} segments"))
         after = sum(size for _, _, size, _ in log.shelf.sizes())
     out.progress("")
-    out.form({"compacted": count, "octets_before": before, "octets_after": after})
+    out.form({"path": str(path), "compacted": count, "octets_before": before, "octets_after": after})
     saved = f"{size_text(before)} before, {size_text(after)} after"
-    out.line(f"{out.style.paint('compacted', 'green')}  {count} segments, {saved}")
+    out.line(f"{out.style.paint('compacted', 'green')}  {path}: {count} segments, {saved}")
     return 0
 
 

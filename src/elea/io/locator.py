@@ -29,18 +29,30 @@ _FILES: Final = frozenset({"unixsock-stream", "serial"})
 """Their address is a path."""
 
 CONFIG_KEYS: Final = frozenset(
-    """iface bind so_sndbuf so_rcvbuf dscp join ttl exit_on_failure timeout_ms mtu chunk baudrate exclusive
-    retry_period_init_ms retry_period_max_ms retry_period_increase_factor
+    """iface bind so_sndbuf so_rcvbuf dscp mtu chunk baudrate exclusive
     root_ca_certificate_file listen_private_key_file listen_certificate_file enable_mtls
-    connect_private_key_file connect_certificate_file verify_name_on_connect close_link_on_expiration""".split()
+    connect_private_key_file connect_certificate_file verify_name_on_connect""".split()
 )
-"""Entries allowed after `#`; those of tls are read by `TlsSettings.for_locator`, the retry ones by the node.
+"""Entries allowed after `#`; those of tls are read by `TlsSettings.for_locator`.
 
-`mtu` bounds the batches of any link. The last three are for serial lines: bytes written at once, speed, and whether
-another program may use the line too.
+`mtu` bounds the batches of any link. `chunk`, `baudrate` and `exclusive` are for serial lines: bytes written at once,
+speed, and whether no other program may use the line.
 """
 
-_NUMBERS: Final = ("so_sndbuf", "so_rcvbuf", "dscp", "ttl", "baudrate")
+_FOR_ALL: Final = "set it for all locators: connect/timeout_ms, connect/exit_on_failure, connect/retry"
+_NOT_BUILT: Final = {
+    "join": "there are no multicast links",
+    "ttl": "there are no multicast links; scouting/multicast/ttl is that of scouting",
+    "exit_on_failure": _FOR_ALL,
+    "timeout_ms": _FOR_ALL,
+    "retry_period_init_ms": _FOR_ALL,
+    "retry_period_max_ms": _FOR_ALL,
+    "retry_period_increase_factor": _FOR_ALL,
+    "close_link_on_expiration": "links outlive their certificates",
+}
+"""Entries of eclipse-zenoh that no link here follows, with what to do instead."""
+
+_NUMBERS: Final = ("so_sndbuf", "so_rcvbuf", "dscp", "baudrate")
 _SIZES: Final = ("mtu", "chunk")
 SMALLEST_MTU: Final = 20
 """Z18-FRM-08: with less no session can be opened."""
@@ -203,6 +215,8 @@ def _check_metadata(text: str, metadata: tuple[tuple[str, str], ...]) -> None:
 
 def _check_config(text: str, config: tuple[tuple[str, str], ...]) -> None:
     for key, value in config:
+        if key in _NOT_BUILT:
+            raise LocatorError(text, f"#{key} of a single locator is not built", _NOT_BUILT[key])
         if key not in CONFIG_KEYS:
             raise LocatorError(text, f"unknown config entry {key!r}", nearest(key, sorted(CONFIG_KEYS)))
         if key in _NUMBERS and not (value.isascii() and value.isdigit() and int(value) < 1 << 31):

@@ -15,8 +15,8 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
-from elea.io.backpressure import Gate
 from elea.io.interrupts import Shield, is_main_thread
+from elea.io.lane import Lane, Patience
 from elea.io.link import Link, Octets, TcpLink, UnixLink, after
 from elea.io.linkerrors import REASON_GENERIC, LinkClosed, LinkStalled
 from elea.io.loop import Flushable, Loop
@@ -82,26 +82,6 @@ FULL: Final = 2
 _log = logger("elea.io")
 
 
-class _Lane(Gate):
-    """What waits in one conduit: `queue` is a flat list of parts, two for each message; `framed` are batches of it."""
-
-    __slots__ = ("_outbox", "framed", "full_since", "key", "queue", "queued", "seen")
-
-    def __init__(self, outbox: Outbox, key: int) -> None:
-        self.key = key
-        self.full_since = 0.0
-        """Since when links wait for room here and nothing leaves; 0 while none waits."""
-        self.seen = 0  # bytes written, when that was looked at last
-        self._outbox = outbox
-        self.queue: list[bytes] = []
-        self.framed: list[Batch] = []
-        # Changed in one line without a call, which the interpreter does not interrupt (a test hammers on it).
-        self.queued = 0
-
-    def is_open(self) -> bool:
-        return self._outbox.has_room(self)
-
-
 class Outbox(Flushable):
     """Queues, framing and writing of one link.
 
@@ -111,9 +91,11 @@ class Outbox(Flushable):
         on_blocked: told that the kernel takes no more, or does again: `on_writable` is to be called when there is room.
         on_broken: told once when the link broke or stalled, not on `close`; by the leader, so it may take any lock.
         wait_before_drop: how long a droppable message may wait for room.
+        wait_before_drop_fragments: how much longer it may at most, if it is sent in fragments.
         wait_before_close: how long any other may, before the link is given up with reason 6.
         losses: what is lost here is counted there too.
         count: how many messages some parts are, where that is not one for every two.
+        name: the key of the first message of some parts, for the log.
     """
 
     def __init__(
@@ -127,9 +109,11 @@ class Outbox(Flushable):
         on_broken: Callable[[LinkClosed], None] | None = None,
         queue_bytes: int = QUEUE_BYTES,
         wait_before_drop: float = 0.001,
+        wait_before_drop_fragments: float = 0.05,
         wait_before_close: float = 5.0,
         losses: Losses | None = None,
         count: Callable[[Sequence[bytes]], int] | None = None,
+        name: Callable[[Sequence[bytes]], str] | None = None,
     ) -> None:
         super().__init__()
         self.link = link
@@ -140,23 +124,24 @@ class Outbox(Flushable):
         self.octets = 0
         self.messages = 0
         self.waited = 0
-        self.losses = Losses(losses)
+        self.losses = Losses(losses, link.remote)
         self.last_sent = loop.now()
         self.error: LinkClosed | None = None
         self._broken: LinkClosed | None = None
-        self._loop = loop
+        self.loop = loop
         self._now = loop.now
         self._frame = frame
         self._count = count
+        self._name = name
         self._on_blocked = on_blocked
         self._on_broken = on_broken
         self._bound = queue_bytes
         self._half = queue_bytes // 2
         self._pile = min(PILED, queue_bytes // 2)
-        self._wait_before_drop = wait_before_drop
+        self.patience = Patience(wait_before_drop, wait_before_drop_fragments)
         self._wait_before_close = wait_before_close
-        self._lanes: dict[int, _Lane] = {}
-        self._order: tuple[_Lane, ...] = ()
+        self._lanes: dict[int, Lane] = {}
+        self._order: tuple[Lane, ...] = ()
         self._control: list[bytes] = []
         self._rest: Sequence[Batch] = ()
         # Looked up once, not five times for every write: what a link is, and whether it holds bytes after the last.
@@ -190,12 +175,12 @@ class Outbox(Flushable):
         except KeyError:
             lane = self._new_lane(key)
         if lane.queued >= self._bound:
-            if not self._admit(lane, droppable, messages or len(parts) >> 1):
+            if not self._admit(lane, droppable, messages or len(parts) >> 1, size, parts):
                 return False
         self._append(lane, parts, size, False)
         return True
 
-    def _append(self, lane: _Lane, parts: Sequence[bytes], size: int, last: bool) -> None:
+    def _append(self, lane: Lane, parts: Sequence[bytes], size: int, last: bool) -> None:
         """Queue what there is room for, and see that it is written."""
         lane.queued = queued = lane.queued + size
         queue = lane.queue
@@ -205,7 +190,7 @@ class Outbox(Flushable):
         # other.
         if last:
             self._write_now()
-        elif self._loop.in_turn:
+        elif self.loop.in_turn:
             self._write_at_end(queued)
         elif queued + size > self.room and self._is_due(queued, size, len(parts)):
             self._write_now()
@@ -219,13 +204,11 @@ class Outbox(Flushable):
             self._write_now()
         return taken
 
-    def offer(
-        self, key: int, parts: Sequence[bytes], size: int, droppable: bool, messages: int = 0, last: bool = False
-    ) -> bool:
-        """The same for threads that must neither wait nor fail: False when there is no room or no link any more.
+    def pass_on(self, key: int, parts: Sequence[bytes], size: int, messages: int) -> bool:
+        """The same for droppable messages that the leader of the loop passes on: it neither waits nor fails.
 
-        What happens to a link that has no room for a message that must not be dropped is the caller's to decide.
-        `last` says that nothing more comes in this turn, so that there is no reason to wait for its end.
+        Where a thread would wait, the link is not read from which they come; what it has brought so far is queued
+        beyond the bound, up to twice that.
         """
         try:
             lane = self._lanes[key]
@@ -233,11 +216,16 @@ class Outbox(Flushable):
             lane = self._new_lane(key)
         if lane.queued >= self._bound:
             self._write_now()
-            if lane.queued >= self._bound:
-                self._turn_away(droppable, messages or len(parts) >> 1)
+            if lane.queued >= self._bound and not self._holds_source(lane, size, len(parts)):
+                self._turn_away(True, messages, parts)
                 return False
-        self._append(lane, parts, size, last)
+        self._append(lane, parts, size, False)
         return True
+
+    def _holds_source(self, lane: Lane, size: int, parts: int) -> bool:
+        if self._bound < 0 or lane.queued >= 2 * self._bound:
+            return False
+        return lane.patience.hold(self.patience.of(size, parts, self.room))
 
     def push(self, key: int, parts: Sequence[bytes], size: int, most: int = _OVERSHOOT, last: bool = False) -> int:
         """The same for what can neither wait here nor be lost: taken beyond the bound, up to `most` times it.
@@ -250,7 +238,7 @@ class Outbox(Flushable):
         except KeyError:
             lane = self._new_lane(key)
         if self._bound < 0 or lane.queued >= self._bound * most:
-            self._turn_away(False, len(parts) >> 1)
+            self._turn_away(False, len(parts) >> 1, parts)
             return REFUSED
         self._append(lane, parts, size, last)
         return FULL if lane.queued >= self._bound else TAKEN
@@ -259,7 +247,12 @@ class Outbox(Flushable):
         """Wait until a conduit is below its bound again; a link that stays full is given up. Raises as `put`."""
         lane = self._lanes.get(key)
         if lane is not None and lane.queued >= self._bound:
-            self._admit(lane, False, 0)  # it has been taken: if the link ends, `_discard` counts it
+            self._admit(lane, False, 0, 0, ())  # it has been taken: if the link ends, `_discard` counts it
+
+    def count_wait(self) -> None:
+        """Somebody waits for room."""
+        with self._books:
+            self.waited += 1
 
     def hold_back(self, key: int) -> bool:
         """Have the link that is read now wait until a conduit has room again; False if this thread reads none.
@@ -269,12 +262,11 @@ class Outbox(Flushable):
         lane = self._lanes.get(key)
         if lane is None or lane.queued < self._bound or not self._is_open():
             return True
-        if not self._loop.hold(lane):
+        if not self.loop.hold(lane):
             return False
         if not lane.full_since:
             lane.full_since = self._now()
-            with self._books:
-                self.waited += 1
+            self.count_wait()
         return True
 
     def watch(self, key: int) -> None:
@@ -286,11 +278,11 @@ class Outbox(Flushable):
             lane.seen, lane.full_since = self.octets, self._now()
             self._look_at(lane)
 
-    def _look_at(self, lane: _Lane) -> None:
+    def _look_at(self, lane: Lane) -> None:
         if not self.has_room(lane):
-            self._loop.after(self._wait_before_close / 4, lambda: self._look_at(lane))
+            self.loop.after(self._wait_before_close / 4, lambda: self._look_at(lane))
 
-    def has_room(self, lane: _Lane) -> bool:
+    def has_room(self, lane: Lane) -> bool:
         """Whether those who wait for room in a conduit may go on."""
         if not self._is_open() or lane.queued <= self._half:
             lane.full_since = 0.0
@@ -378,11 +370,11 @@ class Outbox(Flushable):
 
     # -- waiting ---------------------------------------------------------------------------------------------------
 
-    def _admit(self, lane: _Lane, droppable: bool, messages: int) -> bool:
+    def _admit(self, lane: Lane, droppable: bool, messages: int, size: int, parts: Sequence[bytes]) -> bool:
         """Whether there is room, or was in time."""
-        if self._is_open() and self._wait_for_room(lane, droppable):
+        if self._is_open() and self._wait_for_room(lane, droppable, size, messages):
             return True
-        self._turn_away(droppable, messages)
+        self._turn_away(droppable, messages, parts)
         if self._is_open():
             if droppable:
                 return False
@@ -390,14 +382,16 @@ class Outbox(Flushable):
         self._check_open()
         return False
 
-    def _wait_for_room(self, lane: _Lane, droppable: bool) -> bool:
+    def _wait_for_room(self, lane: Lane, droppable: bool, size: int, messages: int) -> bool:
         """False if it waited in vain, or the link ended meanwhile."""
         self._write_now()
         if lane.queued < self._bound:
             return True
-        with self._books:
-            self.waited += 1
-        deadline = monotonic() + (self._wait_before_drop if droppable else self._wait_before_close)
+        if droppable and lane.patience.is_spent():
+            return False
+        self.count_wait()
+        wait = self.patience.of(size, messages << 1, self.room) if droppable else self._wait_before_close
+        deadline = monotonic() + wait
         while True:
             waiter = self._waiters.register()
             # Half empty, not just below the bound: else every batch written would wake a thread for one message.
@@ -409,10 +403,17 @@ class Outbox(Flushable):
             if self._is_open() and remaining > 0 and waiter.acquire(timeout=remaining):
                 continue
             self._waiters.unregister(waiter)
+            if droppable and lane.queued >= self._bound:
+                lane.patience.spent_at = self.octets
             return lane.queued < self._bound  # never, once the link has ended
 
-    def _turn_away(self, droppable: bool, messages: int) -> None:
-        self.losses.add("closed" if self.error is not None else "full" if droppable else "refused", messages)
+    def _turn_away(self, droppable: bool, messages: int, parts: Sequence[bytes]) -> None:
+        self._lose("closed" if self.error is not None else "full" if droppable else "refused", messages, parts)
+
+    def _lose(self, reason: str, messages: int, parts: Sequence[bytes]) -> None:
+        """Count some messages, and say so the 1st, 2nd, 4th … time."""
+        if self.losses.add(reason, messages):
+            self.losses.tell(reason, "" if self._name is None or not parts else self._name(parts))
 
     def _is_open(self) -> bool:
         # A method, so that nobody who reads it twice is told by a type checker that it cannot have changed.
@@ -437,8 +438,8 @@ class Outbox(Flushable):
             self._write_now()
         elif not self.is_dirty:
             self.is_dirty = True
-            self._loop.dirty.append(self)
-            if not self._loop.in_turn:  # it has just ended: the leader may have looked already
+            self.loop.dirty.append(self)
+            if not self.loop.in_turn:  # it has just ended: the leader may have looked already
                 self._write_now()
 
     def _write_or_rouse(self) -> None:
@@ -481,10 +482,10 @@ class Outbox(Flushable):
         if self._interruptible and is_main_thread():
             with Shield():
                 self._asleep = False
-                self._loop.flush_soon(self)
+                self.loop.flush_soon(self)
         else:
             self._asleep = False
-            self._loop.flush_soon(self)
+            self.loop.flush_soon(self)
 
     def on_flush(self) -> bool:
         """What the leader does: write what waits. Whether it is to look again in a moment."""
@@ -500,7 +501,7 @@ class Outbox(Flushable):
             self._discard()
             return False
         if has_more and self._work():
-            self._loop.flush_soon(self)  # the others first
+            self.loop.flush_soon(self)  # the others first
             return False
         if not self._asleep and not self._blocked:
             self._seen = self.batches
@@ -521,7 +522,7 @@ class Outbox(Flushable):
         """The kernel has room again."""
         self._blocked = False
         self._on_blocked(False)
-        self._loop.flush_one(self)
+        self.loop.flush_one(self)
 
     def _work(self) -> bool:
         if self._rest or self._control or self._held:
@@ -565,14 +566,14 @@ class Outbox(Flushable):
             raise
         return True
 
-    def _most_urgent(self) -> tuple[_Lane | None, int]:
+    def _most_urgent(self) -> tuple[Lane | None, int]:
         """The next conduit that has something, and how many parts of its queue may go before anything more urgent.
 
         What was put into a more urgent conduit first goes first, always: a declaration and the sample that relies on it
         are in two of them, and both may come while this looks.
         """
         while True:
-            found: _Lane | None = None
+            found: Lane | None = None
             for lane in self._order:
                 if lane.queue or lane.framed:
                     found = lane
@@ -586,7 +587,7 @@ class Outbox(Flushable):
                 if lane.queue or lane.framed:
                     break
 
-    def _take_more(self, lane: _Lane, most: int) -> Sequence[Batch]:
+    def _take_more(self, lane: Lane, most: int) -> Sequence[Batch]:
         """Several batches: each write lets other threads have the interpreter, and getting it back may take 5 ms."""
         taken = self._take(lane, most)
         if self._taken >= most:
@@ -602,7 +603,7 @@ class Outbox(Flushable):
             octets += _octets(more)
         return batches
 
-    def _take(self, lane: _Lane, most: int) -> Sequence[Batch]:
+    def _take(self, lane: Lane, most: int) -> Sequence[Batch]:
         """The next batches of a conduit."""
         self._taken, self._behind = 0, False
         if not lane.framed:
@@ -639,7 +640,7 @@ class Outbox(Flushable):
             self._rest = batches[done:]
         self._held = self.link.held
         self.last_sent = self._now()
-        self._loop.writes += 1
+        self.loop.writes += 1
         if not self._rest and not self._held:
             return True
         self._blocked = True
@@ -648,10 +649,10 @@ class Outbox(Flushable):
 
     # -- beginning and end -----------------------------------------------------------------------------------------
 
-    def _new_lane(self, key: int) -> _Lane:
+    def _new_lane(self, key: int) -> Lane:
         with self._books:
             if key not in self._lanes:
-                self._lanes[key] = _Lane(self, key)
+                self._lanes[key] = Lane(self, key)
                 self._order = tuple(self._lanes[known] for known in sorted(self._lanes))
             return self._lanes[key]
 
@@ -667,7 +668,7 @@ class Outbox(Flushable):
             self._bound = -1
         if broken is not None:
             _log.info("link broke remote=%s problem=%s", self.link.remote, error.problem)
-            self._loop.soon(self._tell_broken)
+            self.loop.soon(self._tell_broken)
         self.link.close()
         self._blocked = False
         if self._right.acquire(False):  # else who writes now sees to it
@@ -681,12 +682,14 @@ class Outbox(Flushable):
 
     def _discard(self) -> None:
         """Count and forget what was never framed."""
+        discarded: list[list[bytes]] = []
         with self._books:
             for lane in self._order:
-                lost = len(lane.queue) >> 1 if self._count is None else self._count(lane.queue)
-                self.losses.add("closed", lost)
+                discarded.append(lane.queue[:])
                 lane.queue.clear()
                 lane.framed.clear()
+        for parts in discarded:  # not under the lock: a handler of the log may put something
+            self._lose("closed", len(parts) >> 1 if self._count is None else self._count(parts), parts)
 
 
 def _octets(batches: Sequence[Batch]) -> int:

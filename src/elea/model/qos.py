@@ -73,10 +73,10 @@ class CongestionControl(_Named):
 class Reliability(_Named):
     """Whether a link may lose a message."""
 
-    # eclipse-zenoh also has an undocumented DEFAULT, equal to BEST_EFFORT although its publishers are
-    # reliable by default; it is left out here because whoever reads it is misled.
     BEST_EFFORT = 0
     RELIABLE = 1
+    # As in eclipse-zenoh, whose publishers are reliable all the same if they say nothing.
+    DEFAULT = BEST_EFFORT
 
 
 class SampleKind(_Named):

@@ -81,7 +81,14 @@ class Connection(Pollable):
         """A reader of batches behind a length of two bytes, or of datagrams."""
         return BatchReader(self.link)
 
-    def make_outbox(self, frame: Frame, *, room: int, count: Callable[[Sequence[bytes]], int] | None = None) -> Outbox:
+    def make_outbox(
+        self,
+        frame: Frame,
+        *,
+        room: int,
+        count: Callable[[Sequence[bytes]], int] | None = None,
+        name: Callable[[Sequence[bytes]], str] | None = None,
+    ) -> Outbox:
         """Where the face puts what it says: `frame` makes batches of `room` bytes of it."""
         settings = self.links.settings
         return Outbox(
@@ -92,9 +99,11 @@ class Connection(Pollable):
             on_blocked=self._on_blocked,
             on_broken=self.end,
             wait_before_drop=settings.wait_before_drop,
+            wait_before_drop_fragments=settings.wait_before_drop_fragments,
             wait_before_close=settings.wait_before_close,
             losses=self.links.losses,
             count=count,
+            name=name,
         )
 
     def recognise(self, node_id: bytes) -> Refusal | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from elea.io.dial import connect
 from elea.io.halfopen import HalfOpen
 from elea.io.link import Link
-from elea.io.linkerrors import LinkError
+from elea.io.linkerrors import LinkError, LocatorError
 from elea.io.losses import Losses
 from elea.io.sharedmemory import WORTH, keep_heap
 from elea.io.spin import LIMIT as SPIN_LIMIT
@@ -66,7 +66,10 @@ class LinkSettings:
     max_message: int = MAX_MESSAGE
     max_sessions: int = 1000
     wait_before_drop: float = 0.001
+    wait_before_drop_fragments: float = 0.05
     wait_before_close: float = 5.0
+    protocols: frozenset[str] | None = None
+    """The kinds of links that may be used; None for all."""
     spin: float = SPIN_LIMIT
     shared_memory: int = 0
     shared_from: int = WORTH
@@ -122,6 +125,7 @@ class Links:
             LinkError, SessionError, ProtocolError: why it could not be opened.
         """
         wait = self.settings.open_timeout if timeout is None else timeout
+        self._check_protocol(locator)
         dialect = self.dialect(dialect_of(locator))
         link = tapped(connect(locator, timeout=wait, tls=self.settings.tls), accepted=False)
         connection = self._over(link, dialect, accepted=False, timeout=wait, locator=locator)
@@ -140,6 +144,7 @@ class Links:
         """Accept sessions at `locator`."""
         from elea.io.listener import listen  # not with the module: clients do not
 
+        self._check_protocol(locator)
         dialect = self.dialect(dialect_of(locator))
         listener = listen(
             locator,
@@ -150,6 +155,12 @@ class Links:
         )
         self.listeners.append((listener, dialect.name))
         return listener
+
+    def _check_protocol(self, locator: str) -> None:
+        allowed = self.settings.protocols
+        if allowed is not None and locator.partition("/")[0] not in allowed:
+            hint = f"use one of {', '.join(sorted(allowed))}, or add it to transport/link/protocols"
+            raise LocatorError(locator, "transport/link/protocols does not have this kind of link", hint)
 
     def session_with(self, node_id: bytes) -> Connection | None:
         """The connection that holds the session with a node."""
@@ -265,6 +276,14 @@ class Links:
             subject.role.name,
             connection.link.remote,
         )
+        if subject.role is Role.ROUTER and self.node.role is Role.ROUTER:
+            _log.warning(
+                "another router is a neighbour, and routers form no network here: node=%s link=%s "
+                "not_delivered=nothing passes from or to a third router, nor between this one and eclipse-zenoh's "
+                "hint=connect all clients and peers to one broker; to copy stored data use --align",
+                NodeId(subject.node_id),
+                connection.link.remote,
+            )
         for listener in list(self.link_listeners):
             listener(connection, True)
 

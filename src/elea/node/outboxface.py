@@ -88,7 +88,7 @@ class OutboxFace:
     def forward(
         self, parts: Sequence[bytes], size: int, conduit: int, droppable: bool, samples: int, led: bool
     ) -> None:
-        """Queue encoded samples. Those that may be dropped are, when there is no room; the others wait for it.
+        """Queue encoded samples. Those that may be dropped wait for room a moment, and then are; the others wait on.
 
         The link the samples came from is not read meanwhile, which is what their publisher asked for with BLOCK; a
         neighbour that takes nothing for `wait_before_close` is given up (zenoh-1 §6.5). What nobody waits for, since it
@@ -99,8 +99,8 @@ class OutboxFace:
         """
         outbox = self.outbox
         taken = True
-        if droppable:
-            taken = outbox.offer(conduit, parts, size, True, samples)
+        if droppable and led:
+            taken = outbox.pass_on(conduit, parts, size, samples)
         elif led:
             pushed = outbox.push(conduit, parts, size, FORWARDED)
             if pushed == REFUSED:
@@ -110,7 +110,7 @@ class OutboxFace:
                 outbox.watch(conduit)
         else:
             try:
-                taken = outbox.put(conduit, parts, size, False, samples)
+                taken = outbox.put(conduit, parts, size, droppable, samples)
             except LinkClosed:
                 return  # this neighbour's end is not the fault of the one we read from
         if taken:

@@ -62,6 +62,10 @@ class Space:
         self._routes = Routes(self._declarations, self._upstream, self._north, is_valid=self._is_valid)
         self._queries = Queries()
 
+    def set_interest_timeout(self, seconds: float) -> None:
+        """After how long a gateway that says nothing is taken to have answered."""
+        self._upstream.timeout = seconds
+
     # -- neighbours ------------------------------------------------------------------------------------------
 
     def add_face(self, face: Face) -> None:

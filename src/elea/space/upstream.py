@@ -49,6 +49,7 @@ class Upstream:
         self._by_key: dict[Neighbour, dict[str, list[Wanted]]] = {}
         self._of: dict[Asked, list[Wanted]] = {}
         self._deadlines: Deadlines[Wanted] = Deadlines()
+        self.timeout = INTEREST_TIMEOUT
 
     def ask(self, asked: Asked, gateways: Iterable[Neighbour], now: float) -> None:
         """Repeat an interest to the gateways; `asked.waiting` counts those that have yet to answer."""
@@ -58,7 +59,7 @@ class Upstream:
                 wanted.waiting.append(asked)
                 asked.waiting += 1
                 if wanted.ticket is None:
-                    wanted.ticket = self._deadlines.add(now + INTEREST_TIMEOUT, wanted)
+                    wanted.ticket = self._deadlines.add(now + self.timeout, wanted)
 
     def renew(self, asked: Asked, gateway: Neighbour) -> None:
         """Repeat a standing interest to a new gateway.

@@ -202,13 +202,20 @@ class Lock:
 
     def take(self) -> str | None:
         """None if the lock is ours now, else who has it."""
+        holder = self.holder()
+        if holder is not None:
+            return holder
+        os.ftruncate(self._fd, 0)
+        os.pwrite(self._fd, f"{os.getpid()}\n".encode(), 0)
+        return None
+
+    def holder(self) -> str | None:
+        """Who has it; None if nobody had: then it is held until `release`, without a name."""
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            holder = os.pread(self._fd, 100, 0).decode(errors="replace").strip()
-            return f"process {holder}" if holder else "another process"
-        os.ftruncate(self._fd, 0)
-        os.pwrite(self._fd, f"{os.getpid()}\n".encode(), 0)
+            name = os.pread(self._fd, 100, 0).decode(errors="replace").strip()
+            return f"process {name}" if name else "another process"
         return None
 
     def release(self) -> None:

@@ -31,3 +31,33 @@ def test_session_says_where_it_can_be_reached() -> None:
 
     assert locator.startswith("tcp/127.0.0.1:")
     assert set(refused.values()) == {0}
+
+
+def test_only_the_kinds_of_links_that_are_allowed_are_used() -> None:
+    text = f"{{transport: {{link: {{protocols: ['udp']}}}}, {QUIET}}}"
+
+    with pytest.raises(elea.ZError, match=r"transport/link/protocols .*use one of udp"):
+        elea.open(elea.Config.from_json5(text))
+
+
+def test_the_timeout_of_interests_is_the_configured_one() -> None:
+    with elea.open(elea.Config.from_json5(f"{{routing: {{interests: {{timeout: 1234}}}}, {QUIET}}}")) as session:
+        assert session._node.space._upstream.timeout == 1.234
+
+
+def test_a_node_says_which_entries_have_no_effect(caplog: pytest.LogCaptureFixture) -> None:
+    with elea.open(elea.Config.from_json5(f"{{transport: {{link: {{tx: {{threads: 9}}}}}}, {QUIET}}}")):
+        pass
+
+    assert "without effect here: transport/link/tx/threads (one loop serves all links)" in caplog.text
+
+
+def test_a_second_router_is_a_warning_that_says_what_will_not_arrive(caplog: pytest.LogCaptureFixture) -> None:
+    with elea.open(elea.Config.from_json5(f"{{mode: 'router', {QUIET}}}")) as first:
+        (locator,) = first.info.locators()
+        text = f"{{mode: 'router', connect: {{endpoints: ['{locator}']}}, {QUIET}}}"
+        with elea.open(elea.Config.from_json5(text)):
+            pass
+
+    assert "another router is a neighbour" in caplog.text
+    assert "nothing passes from or to a third router" in caplog.text

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from elea.api.config import Config
-from elea.api.settings import Endpoints, RetrySettings, Settings
+from elea.api.settings import RetrySettings, Settings
 from elea.model.errors import ConfigError
 from elea.model.keyexpr import KeyExpr
 from elea.model.node_id import NodeId
-from elea.model.qos import CongestionControl, Locality, Priority, Reliability, Role
+from elea.model.qos import Role
 
 ALL = frozenset({Role.ROUTER, Role.PEER, Role.CLIENT})
 
@@ -57,14 +57,12 @@ def test_other_defaults_are_those_of_the_specification() -> None:
     assert (transport.open_timeout, transport.accept_pending, transport.max_sessions) == (10.0, 100, 1000)
     assert (transport.qos, transport.lowlatency, transport.compression) == (True, False, False)
     assert (link.lease, link.keep_alive, link.batch_size, link.resolution_bits) == (10.0, 4, 65_535, 32)
-    assert link.queue.sizes == (2,) * 8
     assert (link.queue.wait_before_drop, link.queue.max_wait_before_drop_fragments) == (0.001, 0.05)
     assert link.queue.wait_before_close == 5.0
-    assert (link.queue.batching, link.queue.batching_time) == (True, 0.001)
     assert link.max_message_size == 1 << 30
     assert link.tls.verify_name_on_connect
     assert settings.connect.retry == RetrySettings(1.0, 2.0, 4.0)
-    assert (settings.admin.enabled, settings.admin.read, settings.admin.write) == (False, True, False)
+    assert (settings.admin.enabled, settings.admin.read) == (False, True)
     assert (settings.id, settings.namespace, settings.auth.user) == (None, None, None)
 
 
@@ -84,7 +82,6 @@ def test_values_by_mode_are_resolved() -> None:
     }"""
     settings = of(text)
 
-    assert settings.connect.endpoints == (Endpoints(("tcp/a:1",)), Endpoints(("tcp/b:1", "udp/b:1")))
     assert settings.connect.locators == ("tcp/a:1", "tcp/b:1", "udp/b:1")
     assert settings.connect.timeout == 1.5
     assert settings.connect.retry == RetrySettings(0.01, 2.0, 0.02)
@@ -102,12 +99,6 @@ def test_everything_else_is_typed() -> None:
         """{
         id: "12ab", namespace: "ns", region_name: "r", metadata: {site: 1},
         aggregation: {subscribers: ["a/**"]},
-        routing: {router: {linkstate: {transport_weights: [{dst_zid: "1", weight: 7}]}}},
-        qos: {publication: [
-            {key_exprs: ["a/**"], config: {congestion_control: "block_first", priority: "data_high", express: false,
-             reliability: "best_effort", allowed_destination: "session_local"}},
-            {key_exprs: [], config: {}},
-        ]},
         transport: {
             auth: {usrpwd: {user: "u", password: "p", dictionary_file: "/x"}},
             link: {protocols: ["tcp"], tx: {sequence_number_resolution: "16bit",
@@ -115,16 +106,10 @@ def test_everything_else_is_typed() -> None:
         },
         }"""
     )
-    first, second = settings.publication
 
     assert settings.id == NodeId.parse("12ab")
     assert (settings.namespace, settings.region_name, settings.metadata) == ("ns", "r", {"site": 1})
     assert settings.aggregated_subscribers == (KeyExpr("a/**"),)
-    assert settings.transport_weights == {NodeId.parse("1"): 7}
-    assert first.congestion_control is CongestionControl.BLOCK_FIRST
-    assert (first.priority, first.express) == (Priority.DATA_HIGH, False)
-    assert (first.reliability, first.allowed_destination) == (Reliability.BEST_EFFORT, Locality.SESSION_LOCAL)
-    assert (second.priority, second.express, second.reliability) == (None, None, None)
     assert settings.auth.dictionary_file == Path("/x")
     assert settings.transport.link.protocols == frozenset({"tcp"})
     assert settings.transport.link.resolution_bits == 16

@@ -210,8 +210,22 @@ def test_no_attribute_of_the_real_class_is_missing(name: str) -> None:
     public = {attribute for attribute in dir(real) if not attribute.startswith("_")}
     missing = {attribute for attribute in public if not hasattr(ours(name), attribute)}
 
-    # Reliability.DEFAULT misleads: it is BEST_EFFORT although publishers are reliable by default.
-    assert missing <= {"DEFAULT"}
+    assert missing == set()
+
+
+def test_defaults_are_those_of_eclipse_zenoh() -> None:
+    assert str(elea.Reliability.DEFAULT) == str(zenoh.Reliability.DEFAULT) == "Reliability.BEST_EFFORT"
+
+
+def test_names_that_are_not_built_say_so() -> None:
+    with pytest.raises(ModuleNotFoundError, match=r"elea\.shm is not built"):
+        importlib.import_module("elea.shm")
+    with pytest.raises(AttributeError, match=r"elea\.shm is not built"):
+        _ = elea.shm
+    with pytest.raises(AttributeError, match=r"AdvancedPublisher is not built: have a broker keep"):
+        _ = elea.ext.AdvancedPublisher
+    with pytest.raises(AttributeError, match="has no attribute 'Nothing'"):
+        _ = elea.ext.Nothing
 
 
 @pytest.mark.parametrize("name", ["z_serialize", "z_deserialize"])

@@ -28,6 +28,16 @@ def test_valid_configuration(elea: Elea) -> None:
     assert json.loads(elea("check-config", "-", "--json", stdin=b"{}").out) == {"file": "-", "valid": True}
 
 
+def test_entries_without_effect_are_told(elea: Elea) -> None:
+    text = b"{transport: {link: {tx: {threads: 4}}}}"
+
+    assert elea("check-config", "-", stdin=text).lines[0] == (
+        "-  transport/link/tx/threads  has no effect here: one loop serves all links"
+    )
+    told = json.loads(elea("check-config", "-", "--json", stdin=text).out)
+    assert told["without_effect"] == {"transport/link/tx/threads": "one loop serves all links"}
+
+
 def test_every_problem_is_told_with_its_line(elea: Elea) -> None:
     result = elea("check-config", "-", "--json", stdin=BAD)
 

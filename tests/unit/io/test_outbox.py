@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 import pytest
 
+from elea.io.lane import Patience
 from elea.io.link import Octets
 from elea.io.linkerrors import REASON_UNRESPONSIVE, LinkClosed, LinkStalled
 from elea.io.loop import Loop
@@ -443,20 +444,61 @@ def test_message_that_must_not_be_dropped_waits_for_room(valve: Valve, outbox: O
     assert outbox.messages == 50
 
 
-def test_offer_never_waits(valve: Valve, outbox: Outbox) -> None:
-    while outbox.offer(5, (bytes(500), b""), 500, False):
+def test_leader_that_passes_on_never_waits(valve: Valve, outbox: Outbox) -> None:
+    while outbox.pass_on(5, (bytes(500), b""), 500, 1):
         pass
 
     start = time.monotonic()
-    assert not outbox.offer(5, (b"x", b""), 1, True)
-    assert not outbox.offer(5, (b"x", b""), 1, False)
+    assert not outbox.pass_on(5, (b"x", b""), 1, 1)
     assert time.monotonic() - start < 1.0  # waiting would take 5 s
-    assert (outbox.losses.counts, outbox.waited) == ({"full": 1, "closed": 0, "refused": 2, "oversized": 0}, 0)
-    assert outbox.offer(4, (b"other conduit", b""), 13, True)
+    assert (outbox.losses.counts, outbox.waited) == ({"full": 2, "closed": 0, "refused": 0, "oversized": 0}, 0)
+    assert outbox.pass_on(4, (b"other conduit", b""), 13, 1)
 
     outbox.close()
-    assert not outbox.offer(5, (b"x", b""), 1, False)
-    assert not outbox.offer(6, (b"x", b""), 1, False)
+    assert not outbox.pass_on(5, (b"x", b""), 1, 1)
+    assert not outbox.pass_on(6, (b"x", b""), 1, 1)
+
+
+def test_droppable_message_in_fragments_waits_longer(valve: Valve, outbox: Outbox) -> None:
+    outbox.patience = Patience(0.001, PATIENCE)  # far above what a loaded machine needs
+    while put(outbox, bytes(500), droppable=True):
+        pass
+    outbox.octets += 1  # something has left since: waiting has a sense
+
+    def open_when_two_have_waited() -> None:
+        until(lambda: outbox.waited >= 2)
+        valve.open()
+
+    opener = in_thread(open_when_two_have_waited)
+    assert put(outbox, bytes(outbox.room * 20), droppable=True)
+    opener.join()
+
+
+def test_who_waited_in_vain_is_followed_by_drops_at_once(valve: Valve, outbox: Outbox) -> None:
+    while put(outbox, bytes(500), droppable=True):
+        pass
+    waited = outbox.waited
+
+    assert not put(outbox, bytes(500), droppable=True)
+    assert outbox.waited == waited
+    outbox.octets += 1
+    assert not put(outbox, bytes(500), droppable=True)
+    assert outbox.waited == waited + 1
+
+
+def test_drops_are_said_the_first_time_and_by_doubling_counts(
+    valve: Valve, outbox: Outbox, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING, "elea.io")
+    outbox._name = lambda parts: f"key of {len(parts)} parts"
+    while put(outbox, bytes(500), droppable=True):
+        pass
+    for _ in range(8):
+        put(outbox, bytes(500), droppable=True)
+
+    told = [record.getMessage() for record in caplog.records if "messages dropped" in record.getMessage()]
+    assert [line.rpartition("=")[2] for line in told] == ["1", "2", "4", "8"]
+    assert told[0].startswith(f"messages dropped: neighbour={outbox.link.remote} key=key of 2 parts reason=full ")
 
 
 def test_message_larger_than_the_bound_is_sent(valve: Valve, outbox: Outbox) -> None:

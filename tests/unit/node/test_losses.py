@@ -32,9 +32,9 @@ FEW = 100
 PAYLOAD = bytes(2_000)
 
 
-def config(mode: str, side: str, locator: str) -> elea.Config:
+def config(mode: str, side: str, locator: str, more: str = "") -> elea.Config:
     rest = "scouting: {multicast: {enabled: false}}, adminspace: {enabled: true}"
-    return elea.Config.from_json5(f"{{mode: '{mode}', {side}: {{endpoints: ['{locator}']}}, {rest}}}")
+    return elea.Config.from_json5(f"{{mode: '{mode}', {side}: {{endpoints: ['{locator}']}}, {rest}, {more}}}")
 
 
 @pytest.fixture
@@ -90,7 +90,9 @@ def waiting(session: elea.Session) -> int:
     return sum(found.queued(conduit) for found in outboxes if found is not None for conduit in range(16))
 
 
-def test_relayed_samples_arrive_or_are_counted_once(router: elea.Session, client: elea.Session) -> None:
+def test_relayed_samples_arrive_or_are_counted_once(
+    router: elea.Session, client: elea.Session, caplog: pytest.LogCaptureFixture
+) -> None:
     locator, counts = router.info.locators()[0], list[int]()
     with closing(RawClient(locator)) as one, closing(RawClient(locator)) as two:
         for raw in (one, two):
@@ -120,6 +122,35 @@ def test_relayed_samples_arrive_or_are_counted_once(router: elea.Session, client
         assert sum(counts) + lost["full"] == 2 * put
         assert metric(client, "elea_dropped_messages_total") == lost["full"]
         assert metric(client, "elea_link_dropped_messages_total") == lost["full"]
+        told = [line for line in caplog.messages if line.startswith("messages dropped: ")]
+        assert all(" key=lost reason=full " in line for line in told)
+        neighbours = {line.partition("neighbour=")[2].partition(" ")[0] for line in told}
+        assert len(neighbours) >= 2  # both, and the router, if the client had no room either
+
+
+@pytest.mark.parametrize(("size", "seen"), [(1_000, 6_000), (100_000, 0)])  # a raw client sees no fragments as samples
+def test_droppable_samples_wait_at_a_router_before_they_are_dropped(size: int, seen: int) -> None:
+    waits = "drop: {wait_before_drop: 2000000, max_wait_before_drop_fragments: 10000000}"
+    patient = f"transport: {{link: {{tx: {{queue: {{congestion_control: {{{waits}}}}}}}}}}}"
+    counts = list[int]()
+    with (
+        elea.open(config("router", "listen", "tcp/127.0.0.1:0#so_sndbuf=8192", patient)) as router,
+        elea.open(config("client", "connect", router.info.locators()[0], patient)) as client,
+        closing(RawClient(router.info.locators()[0])) as raw,
+    ):
+        subscribe(raw, "slow")
+        publisher = client.declare_publisher("slow", congestion_control=elea.CongestionControl.DROP)
+        eventually(lambda: publisher.matching_status.matching)
+        reader = threading.Thread(target=count_until, args=(raw, b"last", counts))
+        threading.Timer(0.2, reader.start).start()
+
+        for _ in range(6_000_000 // size):  # six times what may wait in a queue
+            publisher.put(bytes(size))
+        publisher.put(b"last")
+        eventually(lambda: bool(counts))
+
+        assert counts == [seen]
+        assert sum(router.info.dropped().values()) == 0
 
 
 def test_joined_samples_of_a_link_that_ends_are_counted_each() -> None:

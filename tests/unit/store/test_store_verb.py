@@ -49,7 +49,7 @@ def test_verify_of_a_sound_and_of_a_damaged_log(elea: Elea, path: Path) -> None:
     told = elea("store", "verify", str(path))
 
     assert sound.status == 0
-    assert sound.out.startswith("sound  8 samples")
+    assert sound.out.startswith(f"sound  {path}: 8 samples")
     assert damaged.status == told.status == 5
     form = json.loads(damaged.out)
     assert form["sound"] is False
@@ -153,7 +153,6 @@ def test_wrong_places_and_words_are_told_what_to_do(elea: Elea, path: Path, tmp_
     cases = {
         ("info", str(tmp_path / "none")): 1,
         ("verify", str(tmp_path / "none")): 1,
-        ("verify", str(tmp_path)): 1,
         ("export", str(path)): 2,
         ("export", str(path), str(tmp_path / "f"), "--time", "yesterday"): 2,
         ("export", str(path), str(tmp_path / "f"), "--start", "-1"): 2,
@@ -173,3 +172,70 @@ def test_client_does_not_pay_for_the_store() -> None:
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=os.environ)
 
     assert ended.stdout.strip() == "[]"
+
+
+# -- the directory of a broker -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def several(tmp_path: Path) -> Path:
+    """What a broker with two storages leaves in the directory given to --store."""
+    filled(tmp_path / "store" / "home", [2, 1])
+    filled(tmp_path / "store" / "default", [4])
+    return tmp_path / "store"
+
+
+def test_info_and_verify_of_a_brokers_directory_tell_of_each_storage(elea: Elea, several: Path) -> None:
+    info = [json.loads(line) for line in elea("store", "info", str(several), "--json").lines]
+    verified = [json.loads(line) for line in elea("store", "verify", str(several), "--json").lines]
+
+    assert [(one["path"], one["samples"]) for one in info] == [
+        (str(several / "default"), 4),
+        (str(several / "home"), 3),
+    ]
+    assert [(one["path"], one["sound"]) for one in verified] == [(one["path"], True) for one in info]
+    assert elea("store", "compact", str(several)).status == 0
+
+
+def test_damage_of_one_storage_is_the_verdict_of_all(elea: Elea, several: Path) -> None:
+    flip(several / "default")
+
+    assert elea("store", "verify", str(several)).status == 5
+
+
+def test_export_of_several_storages_asks_for_one(elea: Elea, several: Path, tmp_path: Path) -> None:
+    result = elea("store", "export", str(several), str(tmp_path / "out"))
+
+    assert result.status == 2
+    assert "2 storages: default, home" in result.err
+    assert elea("store", "export", str(several / "home"), str(tmp_path / "out")).status == 0
+
+
+def test_import_where_no_broker_would_read_it_is_refused(elea: Elea, several: Path, tmp_path: Path) -> None:
+    file = str(tmp_path / "samples")
+    elea("store", "export", str(several / "home"), file)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "letter.txt").write_text("dear")
+
+    beside = elea("store", "import", str(several), file)
+    other = elea("store", "import", str(tmp_path / "other"), file)
+
+    assert (beside.status, other.status) == (4, 4)
+    assert "holds the storages default, home" in beside.err
+    assert "holds other files" in other.err
+    assert not list(several.glob("*.arrows"))
+    assert elea("store", "import", str(tmp_path / "new"), file).status == 0
+
+
+def test_import_beside_the_storages_of_a_running_broker_is_refused(elea: Elea, several: Path, tmp_path: Path) -> None:
+    file = str(tmp_path / "samples")
+    elea("store", "export", str(several / "home"), file)
+
+    with open_log(several / "home"):
+        beside = elea("store", "import", str(several / "new"), file)
+        into = elea("store", "import", str(several / "home"), file)
+
+    assert (beside.status, into.status) == (4, 4)
+    assert "would not see a new storage" in beside.err
+    assert not (several / "new").exists()
+    assert elea("store", "import", str(several / "new"), file).status == 0

@@ -1,6 +1,7 @@
 """Plain gets on stored keys: the latest values, or with parameters history, a time, positions.
 
-`_time=[…]`, `_history`, `_as_of=…`, `_from=…`, `_to=…`, `_limit=…`, `_order=newest`; names of others are ignored.
+`_time=[…]`, `_history`, `_as_of=…`, `_from=…`, `_to=…`, `_limit=…`, `_order=newest`. Names without an underscore are
+the programs' own and mean nothing to a store; one with an underscore that nobody knows is a mistake, and refused.
 Answers are streamed: the next ones are read when the previous ones are on their way.
 """
 
@@ -9,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from elea.io.locator import nearest
 from elea.model.errors import InvalidSelector
+from elea.model.selector import Parameters
 from elea.model.timerange import TimeExpr, TimeRange
 from elea.model.timestamp import Timestamp
 from elea.node.storage.records import details_and_payload
@@ -23,11 +26,13 @@ if TYPE_CHECKING:
 __all__ = ["answer", "as_of_time", "is_quick", "order_of"]
 
 RESERVED = ("_time", "_history", "_as_of", "_from", "_to", "_limit", "_order")
+OF_OTHERS = ("_anyke",)
+"""Names that eclipse-zenoh sends and that concern the node, not the store."""
 
 
 def is_quick(asking: StoreQuery, storage: Storage) -> bool:
     """Whether the answer is one sample that is there: then the thread that read the query answers it."""
-    return "*" not in asking.key and storage.is_settled() and not any(name in RESERVED for name, _ in asking.parameters)
+    return "*" not in asking.key and storage.is_settled() and not any(name[:1] == "_" for name, _ in asking.parameters)
 
 
 def answer(asking: StoreQuery, storage: Storage, now_ns: int) -> None:
@@ -53,6 +58,7 @@ def answer(asking: StoreQuery, storage: Storage, now_ns: int) -> None:
 
 def _chosen(asking: StoreQuery, storage: Storage, now_ns: int) -> Iterator[Stored]:
     parameters = asking.parameters
+    _check_names(parameters)
     limit, newest = asking.number("_limit"), order_of(asking, "_order")
     time = parameters.get("_time")
     start, end = asking.number("_from"), asking.number("_to")
@@ -65,6 +71,13 @@ def _chosen(asking: StoreQuery, storage: Storage, now_ns: int) -> Iterator[Store
     within = None if time is None else TimeRange.parse(time).resolve(now_ns)
     wanted = Range(asking.key, start, end, within, limit, newest, by_time=within is not None)
     return _later(lambda: storage.log.read(wanted))
+
+
+def _check_names(parameters: Parameters) -> None:
+    for name, _ in parameters:
+        if name[:1] == "_" and name not in RESERVED and name not in OF_OTHERS:
+            hint = nearest(name, RESERVED)
+            raise InvalidSelector(str(parameters), f"{name} is no parameter of a store; {hint}")
 
 
 def order_of(asking: StoreQuery, name: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from elea.io.batchreader import LARGE
@@ -15,6 +15,7 @@ from elea.model.logger import logger
 from elea.model.node_id import NodeId
 from elea.node.dialect import Machine, Refusal
 from elea.node.zenoh1.face import Zenoh1Face
+from elea.node.zenoh1.pushes import key_of
 from elea.protocol.zenoh1.keepalive import lease_ends, next_keep_alive, phase_of
 from elea.protocol.zenoh1.opening import Acceptor, Initiator
 from elea.protocol.zenoh1.sender import Sender, count_messages
@@ -101,7 +102,7 @@ class Zenoh1Machine(Machine):
             return taken
 
         outbox = self.outbox = connection.make_outbox(
-            take if agreement.lowlatency else sender.take, room=sender.room, count=count_messages
+            take if agreement.lowlatency else sender.take, room=sender.room, count=count_messages, name=self._key_of
         )
         self.receiver = receiver = Receiver(agreement, now, max_message=settings.max_message)
         self.reader.settle = receiver.settle
@@ -192,6 +193,9 @@ class Zenoh1Machine(Machine):
                 "ignored_batches": receiver.ignored,
             }
         return found
+
+    def _key_of(self, parts: Sequence[bytes]) -> str:
+        return "" if self.session is None else key_of(parts, self.session.resources.ours)
 
     def _tell_of_oversized(self, count: int, limit: int) -> None:
         _log.warning(

@@ -7,14 +7,16 @@ Rewriting one sample is one dictionary look-up and two parts, header and payload
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from elea.model.limits import CACHED_KEY_CHARS, MAX_HEADERS, MAX_NUMBERS
 from elea.node.stamper import FIRST_OCTET, Stamper, vle
 from elea.wire.details import DEFAULT_QOS, STAMPED, read_stamp
+from elea.wire.primitives import read_z
 from elea.wire.zenoh1.samples import Pushed
 
-__all__ = ["Numbers", "OutgoingKey"]
+__all__ = ["Numbers", "OutgoingKey", "key_of"]
 
 PUSH: Final = 0x1D
 SUFFIX: Final = 0x20
@@ -118,6 +120,19 @@ class OutgoingKey:
         if meta[0] & STAMPED:
             _, _, rest = read_stamp(meta)
         return self.prefix(qos) + bytes([meta[0] | STAMPED]) + stamp + meta[rest:] + vle(size)
+
+
+def key_of(parts: Sequence[bytes], ours: Mapping[int, str]) -> str:
+    """The key of the first message of some parts, for the log; empty if it is no sample."""
+    head = parts[0]
+    if not head or head[0] & 0x1F != PUSH:
+        return ""
+    number, at = read_z(head, 1, 16, "zenoh1")
+    key = ours.get(number, "") if number else ""
+    if head[0] & SUFFIX:
+        size, at = read_z(head, at, 16, "zenoh1")
+        key += head[at : at + size].decode("utf-8", "replace")
+    return key
 
 
 def _size(meta: bytes, size: int) -> bytes:

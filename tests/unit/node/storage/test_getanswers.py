@@ -152,7 +152,16 @@ def test_latest_with_limit_and_order(client: Session) -> None:
 def test_parameters_of_others_are_ignored(client: Session) -> None:
     put(client, "home/other", "x")
 
-    assert values(client, "home/other?_unknown=1;unit=C") == [("home/other", "x")]
+    assert values(client, "home/other?unit=C") == [("home/other", "x")]
+    assert values(client, "home/other?_anyke") == [("home/other", "x")]
+
+
+@pytest.mark.parametrize("key", ["home/x", "home/*"])
+def test_a_parameter_that_no_store_knows_is_an_error_with_a_suggestion(client: Session, key: str) -> None:
+    told = failure(client, f"{key}?_hist")
+
+    assert told["error"] == "InvalidSelector"
+    assert told["problem"] == "_hist is no parameter of a store; did you mean '_history'"
 
 
 @pytest.mark.parametrize(

@@ -92,11 +92,12 @@ def test_two_storages_do_not_share_a_directory() -> None:
         read({"storages": storages})
 
 
-def test_other_plugins_are_left_alone() -> None:
+def test_other_plugins_may_be_written_down_but_not_run() -> None:
     config = elea.Config.from_json5("{plugins: {rest: {http_port: 8000}}}")
 
     assert json.loads(config.get_json("plugins")) == {"rest": {"http_port": 8000}}
-    assert Settings.of(config).storages is None
+    with pytest.raises(ConfigError, match="plugins/rest"):
+        Settings.of(config)
 
 
 def test_entries_set_one_by_one_are_checked_when_they_are_used() -> None:
