@@ -76,7 +76,7 @@ $(VENV)/.elea: $(VENV)/bin/python pyproject.toml setup.py
 
 # Where the real peer cannot be installed the demo does without it.
 $(VENV)/.demo: $(VENV)/.elea
-	ELEA_COMPILE=0 $(BIN)/pip install --quiet --editable '.[demo]' || ELEA_COMPILE=0 $(BIN)/pip install --quiet --editable '.[broker,spark]'
+	ELEA_COMPILE=0 $(BIN)/pip install --quiet --editable '.[demo]' || ELEA_COMPILE=0 $(BIN)/pip install --quiet --editable '.[broker,spark,uprotocol]'
 	touch $@
 
 $(VENV)/.test: $(VENV)/.elea

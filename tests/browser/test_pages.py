@@ -39,7 +39,7 @@ def test_page_fetches_nothing_and_takes_no_text_for_markup() -> None:
     looker.feed(text)
 
     assert looker.fetched == []
-    assert looker.plots == 9
+    assert looker.plots == 11
     assert not re.search(r"url\(|@import|https?:", text)
     assert "driver &lt;&amp;&gt;" in text
     assert "nan" not in text.lower().replace("nano", "")

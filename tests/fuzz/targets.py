@@ -25,6 +25,7 @@ from tests.fuzz.laws import check_pushes, read_run, require
 from tests.fuzz.putstarget import puts_target
 from tests.fuzz.storetargets import answers_target, import_target, requests_target
 from tests.fuzz.target import Target
+from tests.fuzz.uprotocoltarget import uprotocol_target
 
 __all__ = ["TARGETS", "feed"]
 
@@ -289,6 +290,7 @@ def _all() -> list[Target]:
         json_target(),
         key_target(),
         puts_target(),
+        uprotocol_target(),
         _capture(),
         capture_target(),
         arrow_target(),

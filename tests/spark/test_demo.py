@@ -14,13 +14,17 @@ def test_demo_brings_everything_through_and_counts_it() -> None:
     outcome = run.outcome
     assert run.code == 0, outcome
     assert (outcome["lost"], outcome["duplicated"], outcome["is_good"]) == (0, 0, True)
-    assert outcome["publishers"] == ["house", "fleet", "eclipse"]
+    assert outcome["publishers"] == ["house", "fleet", "eclipse", "vehicle"]
     assert outcome["not_stored"] == {}  # nobody was killed, so the real peer's samples are all there, too
     checks = {one["what"]: one for one in outcome["checks"]}
-    assert checks["bronze"]["found"] == outcome["tried"] > outcome["acknowledged"] > 0
+    driven = checks["vehicle, messages"]["found"]
+    assert checks["bronze"]["found"] + driven == outcome["tried"] > outcome["acknowledged"] > 0
+    assert driven > 0
+    assert checks["vehicle, calls"]["found"] > 0
+    assert outcome["failed_calls"] == {}
     assert checks["alerts received"]["found"] == checks["alerts in the log"]["found"] > 0
     assert checks["gold, windows"]["found"] > 0
-    assert set(outcome["first_seconds"]) == {"first sample", "Spark", "first row", "first alert"}
+    assert set(outcome["first_seconds"]) == {"first sample", "first call", "Spark", "first row", "first alert"}
     assert 0 < outcome["waited"]["p50"] <= outcome["waited"]["p99"] <= outcome["seconds"]
-    assert run.page.count("<svg") == 9
+    assert run.page.count("<svg") == 11
     assert [event["event"] for event in run.events][:2] == ["broker", "publishers"]

@@ -1,4 +1,4 @@
-"""`elea demo`: a house and a fleet publish, a broker keeps it, Spark makes tables and alerts of it; then the accounts.
+"""`elea demo`: a house, a fleet and a vehicle, a broker that keeps what they say, tables and alerts; then the accounts.
 
 Everything shown is measured or computed while it runs. `--tour` shows the core instead and needs no extra.
 """
@@ -23,6 +23,7 @@ INSTALL: Final = "pip install 'elea[demo]'"
 REPORT: Final = "elea-demo.html"
 MARKS: Final = {
     "first sample": "the first samples are acknowledged: safe on disk",
+    "first call": "the first uProtocol call is answered by the vehicle",
     "Spark": "Spark is there",
     "first row": "the first rows are in a table",
     "first alert": "the first alert is back from Spark",
@@ -68,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
     options = Options(
         rate=args.rate, seconds=args.seconds, kill=args.kill, keep=args.keep, place=args.place, seed=args.seed
     )
-    show.out.line(show.out.style.paint("A house and a fleet, through Spark and back", "bold", "magenta"))
+    show.out.line(show.out.style.paint("A house, a fleet and a vehicle, through Spark and back", "bold", "magenta"))
     stage = Stage(options, show.event)
     try:
         stage.run(show.outcome)
@@ -121,6 +122,7 @@ class _Show:
                 self.out.line(f"\nit goes on until Ctrl-C; everything is in {paint(facts['place'], 'cyan')}")
                 for command in (
                     f"elea sub 'alerts/**' -e {facts['locator']}",
+                    f"elea up sub --all -e {facts['locator']}",
                     f"elea store info {facts['place']}/store",
                 ):
                     self.out.line(f"  {paint(command, 'cyan')}")
@@ -152,6 +154,8 @@ class _Show:
                 "to_table": _latency_form(outcome.to_table),
                 "to_alert": _latency_form(outcome.to_alert),
                 "waited": _latency_form(outcome.waited),
+                "calls": _latency_form(outcome.calls),
+                "failed_calls": outcome.failed_calls,
                 "first_seconds": {what: round(seconds, 2) for what, seconds in outcome.marks.items()},
                 "seconds": round(outcome.seconds, 2),
                 "kills": [what for _, what in outcome.kills],
@@ -175,6 +179,7 @@ class _Show:
         ]
         lines.append(f"  put to row in bronze     {_latency_text(outcome.to_table)}")
         lines.append(f"  put to alert received    {_latency_text(outcome.to_alert)}")
+        lines.append(f"  call to answer           {_calls_text(outcome.calls, outcome.failed_calls)}")
         lines.append(paint(f"  waited for Spark         {_latency_text(outcome.waited)}", "dim"))
         kills = f", {' and '.join(what for _, what in outcome.kills)} killed" if outcome.kills else ""
         said = f"{verdict.tried:,} samples put{kills}: {verdict.lost:,} lost, {verdict.duplicated:,} duplicated"
@@ -199,3 +204,11 @@ def _latency_text(latency: Latency | None) -> str:
     if latency is None:
         return "nothing to tell"
     return f"p50 {latency.p50:.2f} s · p99 {latency.p99:.2f} s · most {latency.most:.2f} s"
+
+
+def _calls_text(latency: Latency | None, failed: dict[str, int]) -> str:
+    text = "nobody answered"
+    if latency is not None:
+        figures = {"p50": latency.p50, "p99": latency.p99, "most": latency.most}
+        text = " · ".join(f"{name} {seconds * 1000:.1f} ms" for name, seconds in figures.items())
+    return text + "".join(f" · {count} {code}" for code, count in sorted(failed.items()))

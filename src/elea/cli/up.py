@@ -12,7 +12,7 @@ ACTIONS: Final = {
     "pub": "publish on a topic, or notify one entity with --to",
     "sub": "print messages as they come",
     "call": "call a method and print its answer",
-    "decode": "show what attachments, attributes, messages and keys mean",
+    "decode": "show what addresses, keys, attachments and messages mean",
 }
 
 EPILOG: Final = """\

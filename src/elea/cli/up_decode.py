@@ -14,7 +14,7 @@ from elea.cli import connection, inputs
 from elea.cli.output import Output, payload_form, safe, value_text
 from elea.cli.up_form import attributes_form
 from elea.model.errors import DecodeError
-from elea.uprotocol import InvalidUri, UAttributes, UMessage, uris_of
+from elea.uprotocol import ANY_UURI, InvalidUri, UAttributes, UMessage, UUri, key_of, uris_of
 from elea.uprotocol.attachment import VERSION, read_checked
 from elea.uprotocol.validation import problem_of
 
@@ -22,13 +22,17 @@ __all__ = ["add_arguments", "run"]
 
 KINDS: Final = ("auto", "attachment", "attributes", "message")
 NO_KEY: Final = "NO_KEY"
+NO_ADDRESS: Final = "NO_ADDRESS"
 
 EPILOG: Final = """\
-DATA is a key (up/…), or hex: blanks, colons and 0x are ignored. Without DATA, each line of standard input is one. An
-attachment begins with its version, 01; a message is what UMessage is in protobuf, attributes are UAttributes. The exit
-code is 1 if something cannot be read or breaks a rule. examples:
+DATA is an address (//vcu/10AB/3/80CD), a key (up/…), or hex, in which blanks, colons and 0x are ignored. Without DATA,
+each line of standard input is one. An attachment begins with its version, 01; a message is what UMessage is in
+protobuf, attributes are UAttributes. The exit code is 1 if something cannot be read or breaks a rule. examples:
+  elea up decode //vcu/10AB/3/80CD
   elea up decode 'up/vcu/10AB/0/3/80CD/{}/{}/{}/{}/{}'
   elea sub 'up/**' --json | jq -r .attachment.hex | elea up decode"""
+
+_KINDS: Final = {"topic": "topic", "rpc_method": "method", "response_or_notification_sink": "entity", "any": "any"}
 
 
 class Shown(NamedTuple):
@@ -51,7 +55,7 @@ class NotReadable(NamedTuple):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `elea up decode`."""
     parser.epilog = EPILOG
-    parser.add_argument("data", nargs="*", metavar="DATA", help="keys or hex (default: lines of standard input)")
+    parser.add_argument("data", nargs="*", metavar="DATA", help="addresses, keys or hex (default: lines of stdin)")
     parser.add_argument(
         "--kind", choices=KINDS, default="auto", help="what the bytes are (default: what they look like)"
     )
@@ -88,6 +92,8 @@ def _given(words: list[str]) -> Iterator[tuple[str, bytes | inputs.BadInput]]:
 def _read(where: str, line: bytes, kind: str) -> Shown | NotReadable:
     if line.startswith(b"up/"):
         return _read_key(line.decode(errors="replace"))
+    if line.startswith((b"/", b"up:")):
+        return _read_address(line.decode(errors="replace"))
     unit = inputs.parse_hex(where, line)
     if isinstance(unit, inputs.BadInput):
         return NotReadable(unit.code, unit.at, unit.problem)
@@ -103,6 +109,22 @@ def _read_key(key: str) -> Shown | NotReadable:
     except InvalidUri as error:
         return NotReadable(NO_KEY, 0, error.problem)
     return Shown({"kind": "key", "source": str(source), **({} if sink is None else {"sink": str(sink)})})
+
+
+def _read_address(text: str) -> Shown | NotReadable:
+    """An address, part by part; and the key that its messages have, or a listener of them."""
+    try:
+        uri = UUri.parse(text)
+    except InvalidUri as error:
+        return NotReadable(NO_ADDRESS, 0, error.problem)
+    parts = {"type": uri.ue_type, "instance": uri.ue_instance, "version": uri.ue_version_major}
+    fields: dict[str, object] = {"kind": "address", "address": str(uri), "authority": uri.authority_name}
+    fields |= {name: f"{value:X}" for name, value in parts.items()}
+    fields |= {"resource": f"{uri.resource_id:X}", "is": _KINDS[uri.kind], "wildcards": " ".join(uri.wildcards)}
+    if uri.authority_name:
+        published = uri.kind in ("topic", "any")
+        fields["key"] = key_of(uri, None, "") if published else key_of(ANY_UURI, uri, "")
+    return Shown({name: value for name, value in fields.items() if value != ""})
 
 
 def _read_bytes(data: bytes, kind: str) -> Shown:

@@ -6,7 +6,7 @@ from enum import IntEnum
 from typing import Final
 
 from elea.cli.output import Output, clock_text, option_name, payload_form, safe, time_text, value_text
-from elea.uprotocol import UAttributes, UMessage, UMessageType, UPayloadFormat, UPriority
+from elea.uprotocol import ReceivedMessage, UAttributes, UMessage, UMessageType, UPayloadFormat, UPriority, UUri
 from elea.uprotocol.status import code_of
 
 __all__ = ["attributes_form", "message_form", "show_message"]
@@ -35,8 +35,17 @@ def attributes_form(attributes: UAttributes) -> dict[str, object]:
 
 
 def message_form(message: UMessage) -> dict[str, object]:
-    """The JSON form of attributes and payload; without a payload it has neither `value` nor `hex`."""
-    return attributes_form(message.attributes) | ({} if message.payload is None else payload_form(message.payload))
+    """The JSON form of attributes and payload; without a payload it has neither `value` nor `hex`.
+
+    A sender may leave out its authority; then `origin` has the whole address.
+    """
+    origin = {} if _origin(message) == message.source else {"origin": str(_origin(message))}
+    payload = {} if message.payload is None else payload_form(message.payload)
+    return attributes_form(message.attributes) | origin | payload
+
+
+def _origin(message: UMessage) -> UUri | None:
+    return message.origin if isinstance(message, ReceivedMessage) else message.source
 
 
 def show_message(out: Output, message: UMessage) -> None:
@@ -45,7 +54,7 @@ def show_message(out: Output, message: UMessage) -> None:
         out.form(message_form(message))
         return
     form, paint = attributes_form(message.attributes), out.style.paint
-    way = str(message.source) if message.sink is None else f"{message.source} → {message.sink}"
+    way = str(_origin(message)) if message.sink is None else f"{_origin(message)} → {message.sink}"
     parts = [
         paint(clock_text(), "dim"),
         paint(str(form["type"]).ljust(TYPE_WIDTH), "green"),

@@ -1,9 +1,9 @@
 """A publisher of the demo: `python -m elea.demo.demopublisher BY LOCATOR LEDGER --rate 500 --seed 1`.
 
 `house` and `fleet` are clients of Elea, whose every sample is acknowledged when it is safe; a broker that is away is
-waited for. `eclipse` is one of eclipse-zenoh, whose puts nobody acknowledges. Lines on standard input say `go`, `stop`
-and `end`; each is answered by a line with the counts when it is done, and the end of the input is an `end`. A line
-with the counts comes twice a second besides.
+waited for. `eclipse` is one of eclipse-zenoh, whose puts nobody acknowledges, `vehicle` a uProtocol entity
+(`elea.demo.vehicle`). Lines on standard input say `go`, `stop` and `end`; each is answered by a line with the counts
+when it is done, and the end of the input is an `end`. A line with the counts comes twice a second besides.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any, Final
 from elea.demo.ledger import Writer
 from elea.demo.world import PUBLISHERS, Reading, readings
 
-__all__ = ["Publisher", "main"]
+__all__ = ["Publisher", "config_of", "main", "obey"]
 
 TURN_SECONDS: Final = 0.1
 """As many samples as are due are put together this often."""
@@ -87,7 +87,7 @@ async def with_elea(publisher: Publisher, locator: str, commands: Callable[[], I
     import elea
     import elea.aio
 
-    config = elea.Config.from_json5(json.dumps(_config(locator)))
+    config = elea.Config.from_json5(json.dumps(config_of(locator)))
     async with await elea.aio.open(config) as session:
 
         async def put(reading: Reading) -> None:
@@ -103,7 +103,7 @@ async def with_elea(publisher: Publisher, locator: str, commands: Callable[[], I
                 await asyncio.gather(*(put(reading) for reading in group))
                 publisher.note_acknowledged(first, len(group))
                 publisher.tell()
-            _obey(publisher, commands())
+            obey(publisher, commands())
             publisher.tell()
             await asyncio.sleep(TURN_SECONDS)
 
@@ -113,7 +113,7 @@ def with_eclipse(publisher: Publisher, locator: str, commands: Callable[[], Iter
     import zenoh
 
     config: Any = zenoh.Config()
-    for path, value in _config(locator).items():
+    for path, value in config_of(locator).items():
         config.insert_json5(path, json.dumps(value))
     with zenoh.open(config) as session:
         wait = zenoh.CongestionControl.BLOCK
@@ -125,16 +125,18 @@ def with_eclipse(publisher: Publisher, locator: str, commands: Callable[[], Iter
                         reading.key, reading.payload, encoding=JSON, attachment=reading.origin, congestion_control=wait
                     )
                 publisher.tell()
-            _obey(publisher, commands())
+            obey(publisher, commands())
             publisher.tell()
             time.sleep(TURN_SECONDS)
 
 
-def _config(locator: str) -> dict[str, Any]:
+def config_of(locator: str) -> dict[str, Any]:
+    """A client of the broker."""
     return {"mode": "client", "connect": {"endpoints": [locator]}, "scouting": {"multicast": {"enabled": False}}}
 
 
-def _obey(publisher: Publisher, commands: Iterator[str]) -> None:
+def obey(publisher: Publisher, commands: Iterator[str]) -> None:
+    """Do what was said, and answer."""
     for command in commands:
         publisher.is_going = command == "go"
         publisher.is_over = publisher.is_over or command == "end"
@@ -171,6 +173,10 @@ def main(arguments: list[str] | None = None) -> int:
     publisher = Publisher(args.by, ledger, args.rate, args.seed)
     if args.by == "eclipse":
         with_eclipse(publisher, args.locator, _commands())
+    elif args.by == "vehicle":
+        from elea.demo.vehicle import drive
+
+        drive(publisher, args.locator, _commands())
     else:
         asyncio.run(with_elea(publisher, args.locator, _commands()))
     ledger.close()

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from elea.demo import ledger
+from elea.demo.drivejudge import DriveEvidence, Message
 from elea.demo.judge import Evidence, Stored, Window
+from elea.demo.phone import PHONE
 from elea.demo.world import Origin
 
 if TYPE_CHECKING:
@@ -23,20 +25,29 @@ TABLES: Final = {
     "silver_robots": "tables/silver/robots",
     "quarantine": "tables/silver/robots_quarantine",
     "gold_floors": "tables/gold/floors",
+    "silver_vehicle": "tables/silver/vehicle",
 }
 """As demo.toml has them."""
 
 PATIENCE_SECONDS: Final = 120.0
 
 
-def gather(place: Path, session: elea.Session, received: Iterable[str]) -> Evidence:
+def gather(place: Path, session: elea.Session, received: Iterable[str], *, is_broker_killed: bool) -> Evidence:
     """Everything that `judge` asks for."""
+    ledgers = {path.stem: ledger.read(path) for path in sorted((place / "ledger").glob("*.jsonl"))}
+    drive = DriveEvidence(
+        vehicle=ledgers.pop("vehicle", ledger.Ledger("vehicle")),
+        phone=ledgers.pop(PHONE, ledger.Ledger(PHONE)),
+        log=_messages(session),
+        table=[Message(**row) for row in _rows(place, "silver_vehicle", *Message._fields)],
+        is_broker_killed=is_broker_killed,
+    )
     bronze = [
         Stored(row["key"], row["payload"], row["attachment"].decode(), _micros(row["timestamp"]))
         for row in _rows(place, "bronze", "key", "payload", "attachment", "timestamp")
     ]
     return Evidence(
-        ledgers=[ledger.read(path) for path in sorted((place / "ledger").glob("*.jsonl"))],
+        ledgers=list(ledgers.values()),
         log=[origin for keys in ("myhouse/**", "fleet/**") for origin in _logged(session, keys, "attachment")],
         bronze=bronze,
         silver_lights=[row["origin"] for row in _rows(place, "silver_lights", "origin")],
@@ -48,7 +59,29 @@ def gather(place: Path, session: elea.Session, received: Iterable[str]) -> Evide
         ],
         alerts=[alert_origin(payload) for payload in _logged(session, "alerts/**", "payload")],
         received=list(received),
+        drive=drive,
     )
+
+
+def _messages(session: elea.Session) -> list[Message]:
+    """The uProtocol messages that the broker has kept, each read by itself."""
+    from elea.demo.drivemessage import Drive
+    from elea.uprotocol import UMessageType, UPayload
+    from elea.uprotocol.attachment import read_attachment
+
+    def drive(payload: UPayload, *, has_failed: bool) -> tuple[str | None, float | None, float | None]:
+        given = None if has_failed else payload.unpack(Drive)
+        return (None, None, None) if given is None else (given.origin, given.speed, given.allowed)
+
+    found = []
+    table = session.read("up/**", timeout=PATIENCE_SECONDS).read_all().select(["attachment", "payload"])
+    for row in table.to_pylist():
+        given = read_attachment(row["attachment"])
+        payload = UPayload(row["payload"], given.payload_format)
+        reqid = None if given.reqid is None else str(given.reqid)
+        values = drive(payload, has_failed=bool(given.commstatus))
+        found.append(Message(str(given.id), UMessageType(given.type).name, reqid, *values))
+    return found
 
 
 def alert_origin(payload: bytes | str) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from elea.demo.drivejudge import DriveEvidence, judge_drive
 from elea.demo.ledger import Ledger
 from elea.demo.world import BATTERY_MOST, HOT, Origin
 
@@ -63,6 +64,8 @@ class Evidence:
 
     received: Sequence[str]
     """Origins of the alerts that a subscriber has got."""
+
+    drive: DriveEvidence
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +136,10 @@ def judge(evidence: Evidence) -> Verdict:
         _check("alerts received", hot, _identities(evidence.received)),
     ]
     not_stored = {by: count - stored[by] for by, count in tried.items() if count > stored[by]}
-    return Verdict(sum(tried.values()), len(promised), not_stored, checks)
+    drive, not_kept = judge_drive(evidence.drive)
+    checks += [Check(**one._asdict()) for one in drive]
+    put = sum(tried.values()) + evidence.drive.vehicle.tried
+    return Verdict(put, len(promised), not_stored | not_kept, checks)
 
 
 def _identity(origin: str) -> Identity:

@@ -34,12 +34,13 @@ def html(outcome: Outcome) -> str:
     began = f"{datetime.fromtimestamp(outcome.began, UTC):%Y-%m-%d %H:%M:%S}"
     marks = " · ".join(f"{what} after {seconds:.1f} s" for what, seconds in outcome.marks.items())
     body = [
-        f"<h1>Elea: a house and a fleet, through Spark and back</h1><p class='sub'>{began} UTC · "
+        f"<h1>Elea: a house, a fleet and a vehicle, through Spark and back</h1><p class='sub'>{began} UTC · "
         f"{outcome.seconds:.0f} s · publishers: {escape(', '.join(outcome.publishers))} · {escape(marks)}</p>",
         f"<div class='figures'>{''.join(_figures(outcome))}</div>",
         "<h2>Accounts</h2><p class='sub'>Ledgers of the publishers against the log of the broker, the log against the "
         "tables, and the alerts against both. A sample is known by its publisher and number. The log may have more "
-        "than what was acknowledged: eclipse-zenoh asks for no acknowledgements.</p>",
+        "than what was acknowledged: eclipse-zenoh asks for no acknowledgements. Messages of the vehicle are known by "
+        "their uProtocol identifiers; a call counts if its request and its response are in the table.</p>",
         _table(outcome.verdict.checks),
         *_notes(outcome),
         f"<h2>What was seen</h2><div class='plots'>{''.join(_plots(outcome))}</div>",
@@ -60,6 +61,8 @@ def _figures(outcome: Outcome) -> Iterator[str]:
     yield _figure(f"{verdict.duplicated:,}", "duplicated", is_good=verdict.duplicated == 0)
     yield _figure(_told(outcome.to_table), "to the table, median · slowest of 100")
     yield _figure(_told(outcome.to_alert), "to the alert, median · slowest of 100")
+    answered = _found(outcome, "vehicle, calls")
+    yield _figure(f"{answered:,}", f"calls of the vehicle answered, {_milliseconds(outcome.calls)}")
 
 
 def _figure(value: str, what: str, *, is_good: bool | None = None) -> str:
@@ -69,6 +72,10 @@ def _figure(value: str, what: str, *, is_good: bool | None = None) -> str:
 
 def _told(latency: Latency | None) -> str:
     return "–" if latency is None else f"{latency.p50:.1f} s · {latency.p99:.1f} s"
+
+
+def _milliseconds(latency: Latency | None) -> str:
+    return "–" if latency is None else f"median {latency.p50 * 1000:.1f} ms"
 
 
 def _found(outcome: Outcome, what: str) -> int:
@@ -91,6 +98,9 @@ def _notes(outcome: Outcome) -> Iterator[str]:
     told = [f"after {seconds:.1f} s the {what} was killed" for seconds, what in outcome.kills]
     if outcome.drivers > 1 + sum(1 for _, what in outcome.kills if what == "driver"):
         told.append(f"{outcome.drivers} drivers were started: the machine was too busy for time limits of Spark's")
+    if outcome.failed_calls:
+        codes = ", ".join(f"{count} {code}" for code, count in sorted(outcome.failed_calls.items()))
+        told.append(f"calls of the vehicle that were not answered: {codes}")
     told += [
         f"{count:,} samples of {by}, which has nothing acknowledged, were put while no broker was there to keep them"
         for by, count in outcome.verdict.not_stored.items()
@@ -113,7 +123,15 @@ def _plots(outcome: Outcome) -> Iterator[str]:
         ],
         y_unit=" %",
     )  # fmt: skip
+    drive = _thinned(outcome.drive) or [(0.0, 0.0, 0.0)]
+    speeds = tuple((at, speed) for at, speed, _ in drive)
+    limits = tuple((at, limit) for at, _, limit in drive)
+    yield plot("Vehicle", [Series("speed", speeds), Series("limit it was told", limits)], y_unit=" km/h")
     yield plot("Alerts", [_so_far("received", sorted(put + late for put, late in outcome.alerts))])
+
+
+def _thinned(points: Sequence[tuple[float, float, float]]) -> Sequence[tuple[float, float, float]]:
+    return points[:: max(1, len(points) // POINTS)]
 
 
 def _since(outcome: Outcome, floor: str) -> Iterator[tuple[float, float]]:

@@ -15,8 +15,8 @@ from elea.model.errors import DemoFailed
 
 __all__ = ["Heard", "Processes", "missing"]
 
-KEPT: Final = ("myhouse/**", "fleet/**", "alerts/**")
-SHARES: Final = {"house": 0.4, "fleet": 0.4, "eclipse": 0.2}
+KEPT: Final = ("myhouse/**", "fleet/**", "up/**", "alerts/**")
+SHARES: Final = {"house": 0.4, "fleet": 0.3, "eclipse": 0.2, "vehicle": 0.1}
 """Of the rate, by publisher."""
 
 POLL_SECONDS: Final = 0.1
@@ -29,7 +29,8 @@ DRIVERS_MOST: Final = 10
 
 def missing() -> list[str]:
     """Packages that the demo cannot do without and that are not installed."""
-    return [name for name in ("pyspark", "pyarrow", "deltalake") if find_spec(name) is None]
+    found = [name for name in ("pyspark", "pyarrow", "deltalake") if find_spec(name) is None]
+    return found + (["protobuf"] if find_spec("google") is None or find_spec("google.protobuf") is None else [])
 
 
 @dataclass

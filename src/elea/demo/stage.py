@@ -10,15 +10,17 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
+from elea.demo.drivejudge import Message
 from elea.demo.evidence import alert_origin, gather, to_table
 from elea.demo.judge import Latency, Verdict, Window, judge, latency_of
+from elea.demo.phone import PHONE, Phone
 from elea.demo.processes import POLL_SECONDS, Processes
 from elea.demo.world import Origin
 from elea.model.errors import DemoFailed
@@ -72,7 +74,16 @@ class Outcome:
     batches: tuple[dict[str, Any], ...]
     windows: tuple[Window, ...]
     marks: dict[str, float]
-    """What happened for the first time: `first sample`, `Spark`, `first row`, `first alert`."""
+    """What happened for the first time: `first sample`, `first call`, `Spark`, `first row`, `first alert`."""
+
+    calls: Latency | None
+    """Of the phone to the vehicle, until they were answered."""
+
+    failed_calls: dict[str, int]
+    """By code."""
+
+    drive: tuple[tuple[float, float, float], ...]
+    """What the vehicle published: when, its speed, and the limit it was told."""
 
     kills: tuple[tuple[float, str], ...]
     drivers: int
@@ -132,9 +143,10 @@ class Stage:
             session = stack.enter_context(self._client())
             stack.enter_context(self._listening(session))
             company.ask_publishers("go")
-            self._live()
+            with self._calling(session) as phone:
+                self._live()
             company.ask_publishers("stop")
-            show(self._account(session))
+            show(self._account(session, phone))
             if self._options.keep:
                 self._stay()
 
@@ -170,6 +182,17 @@ class Stage:
 
         with session.declare_subscriber("alerts/**", take, since=0):
             yield
+
+    @contextlib.contextmanager
+    def _calling(self, session: elea.Session) -> Iterator[Phone]:
+        """The phone, which calls the vehicle."""
+        path = self.place / "ledger" / f"{PHONE}.jsonl"
+        phone = Phone(session, path, self._options.seed, lambda: self._mark("first call"))
+        phone.start()
+        try:
+            yield phone
+        finally:
+            phone.stop()
 
     # -- what happens --------------------------------------------------------------------------------------------------
 
@@ -239,13 +262,15 @@ class Stage:
 
         company.wait(lambda: company.heard.is_drained, "everything is in the tables", again)
 
-    def _account(self, session: elea.Session) -> Outcome:
+    def _account(self, session: elea.Session, phone: Phone) -> Outcome:
         """Compare everything with everything; what is still on its way is waited for."""
         heard = self._company.heard
         end = time.monotonic() + SETTLE_SECONDS
         while True:
             self._drain()
-            evidence = gather(self.place, session, [origin for origin, _ in heard.alerts])
+            received = [origin for origin, _ in heard.alerts]
+            killed = any(what == "broker" for _, what in self._kills)
+            evidence = gather(self.place, session, received, is_broker_killed=killed)
             verdict = judge(evidence)
             if verdict.is_good or time.monotonic() > end:
                 break
@@ -264,12 +289,20 @@ class Stage:
             batches=tuple({**one, "time": one["time"] - self._began} for one in heard.batches),
             windows=tuple(sorted(evidence.gold)),
             marks=dict(self._marks),
+            calls=latency_of(phone.seconds),
+            failed_calls=dict(phone.failed),
+            drive=tuple(self._driven(evidence.drive.table)),
             kills=tuple(self._kills),
             drivers=self._company.drivers,
             publishers=tuple(self._company.publishers),
             began=self._began,
             seconds=time.time() - self._began,
         )
+
+    def _driven(self, table: Sequence[Message]) -> Iterator[tuple[float, float, float]]:
+        for one in sorted(table, key=lambda one: one.id):  # identifiers begin with the time
+            if one.type == "PUBLISH" and one.origin is not None:
+                yield Origin.parse(one.origin).at / 1e6 - self._began, one.speed or 0.0, one.allowed or 0.0
 
     def _stay(self) -> None:
         """Publish on, until somebody has seen enough."""

@@ -1,7 +1,8 @@
-"""A house and a fleet that never were: what their sensors say, and from whom it comes.
+"""A house, a fleet and a vehicle that never were: what their sensors say, and from whom it comes.
 
 Every sample carries its origin as an attachment, `<publisher> <number> <microseconds since 1970>`: the payload is that
-of a sensor, and the accounts can tell every sample from every other.
+of a sensor, and the accounts can tell every sample from every other. The attachment of a uProtocol message is taken, so
+those of the vehicle have it in their payload.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ import json
 import math
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Final, NamedTuple
 
 __all__ = ["BATTERY_MOST", "HOT", "PUBLISHERS", "Origin", "Reading", "readings"]
@@ -30,7 +32,7 @@ BROKEN_SHARE: Final = 0.003
 DAY_SECONDS: Final = 24.0
 """A day in the house: long enough to be seen in a plot of a run."""
 
-PUBLISHERS: Final = ("house", "fleet", "eclipse")
+PUBLISHERS: Final = ("house", "fleet", "eclipse", "vehicle")
 
 
 class Origin(NamedTuple):
@@ -69,7 +71,7 @@ def readings(by: str, seed: int) -> Iterator[Reading]:
     number = 0
     while True:
         now = time.time()
-        key, value = _light(chance, now) if by == "house" else _robot(chance, now, by)
+        key, value = _DEVICES[by](chance, now)
         yield Reading(key, json.dumps(value), Origin(by, number, int(now * 1e6)).text())
         number += 1
 
@@ -82,12 +84,26 @@ def _light(chance: random.Random, now: float) -> tuple[str, dict[str, object]]:
     return key, {"on": luminosity > 50, "luminosity": luminosity}
 
 
-def _robot(chance: random.Random, now: float, by: str) -> tuple[str, dict[str, object]]:
+def _robot(chance: random.Random, now: float, name: str = "robot") -> tuple[str, dict[str, object]]:
     number = chance.randrange(ROBOTS)
-    # The peer's robots have names of their own, so that one sees whose they are.
-    key = f"fleet/{'robot' if by == 'fleet' else 'rover'}-{number:02}/status"
+    key = f"fleet/{name}-{number:02}/status"
     is_hot = chance.random() < HOT_SHARE
     temperature = chance.uniform(HOT + 1, HOT + 20) if is_hot else chance.gauss(55, 6)
     battery = 170.0 if chance.random() < BROKEN_SHARE else 60 + 35 * math.sin(now / 60 + number)
     speed = max(0.0, 1.5 + math.sin(now / 7 + number))
     return key, {"speed": round(speed, 2), "battery": round(battery, 1), "temperature": round(temperature, 1)}
+
+
+def _drive(chance: random.Random, now: float) -> tuple[str, dict[str, object]]:
+    speed = 60 + 40 * math.sin(2 * math.pi * now / DAY_SECONDS) + chance.gauss(0, 2)
+    # Its key is made of its address.
+    return "", {"speed": round(max(0.0, speed), 2)}
+
+
+_DEVICES: Final[dict[str, Callable[[random.Random, float], tuple[str, dict[str, object]]]]] = {
+    "house": _light,
+    "fleet": _robot,
+    # The peer's robots have names of their own, so that one sees whose they are.
+    "eclipse": partial(_robot, name="rover"),
+    "vehicle": _drive,
+}

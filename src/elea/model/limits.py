@@ -130,6 +130,8 @@ __all__ = [
     "UPROTOCOL_RECEIVED",
     "UPROTOCOL_SUBSCRIPTIONS",
     "UPROTOCOL_TOPICS",
+    "UREQUEST_BYTES",
+    "UTWIN_BYTES",
     "UURI_CHARS",
     "WORKERS",
 ]
@@ -537,3 +539,9 @@ UPROTOCOL_SUBSCRIPTIONS: Final = 10_000
 
 UPROTOCOL_TOPICS: Final = 256
 """Topics in one request to uTwin; each is a question to the broker."""
+
+UREQUEST_BYTES: Final = 1 << 16
+"""Bytes of a request to a core service. 256 topics with the longest authorities take 40,000."""
+
+UTWIN_BYTES: Final = 16 << 20
+"""Bytes of the payloads in one answer of uTwin; the topics behind are answered with RESOURCE_EXHAUSTED."""

@@ -18,7 +18,8 @@ from elea.spark.logpartition import LogPartition, fetch, sliced, time_range
 from elea.spark.logs import Logs
 from elea.spark.offsets import EARLIEST, LATEST, Head, Offset, Place, parse_text
 from elea.spark.options import PARALLELISM, ReadOptions
-from elea.spark.rows import Rows
+from elea.spark.rows import Made, Rows, payload_of
+from elea.spark.schema import CORRUPT, UPROTOCOL, VALUE
 from elea.spark.sessions import settle
 
 if TYPE_CHECKING:
@@ -38,17 +39,29 @@ def ranges_of(start: Offset, end: Offset, options: ReadOptions) -> list[Piece]:
 
 
 def rows_maker(schema: StructType, options: ReadOptions) -> Rows:
-    """What makes the rows of a schema, with the decoder of its `value` column if it has one."""
-    decode = None
-    types = {column.name: column.dataType for column in schema.fields}
-    if options.payload_format != "raw" and types.keys() & {"value", "_corrupt"}:
-        from elea.spark.payload import decoder, load
+    """What makes the rows of a schema, with the columns that the format of its payloads makes."""
+    if options.payload_format == "raw":
+        return Rows(schema, None)
+    from elea.spark.payload import load
 
-        if "value" not in types:
-            raise ConfigError("column _corrupt", "only with value is it known what is corrupt", "select value, too")
-        load(options.payload_format, options.payload_module)
-        decode = decoder(options.payload_format, types["value"])
-    return Rows(schema, decode)
+    load(options.payload_format, options.payload_module)
+    return Rows(schema, _decoding(schema, options))
+
+
+def _decoding(schema: StructType, options: ReadOptions) -> Made | None:
+    types = {column.name: column.dataType for column in schema.fields}
+    if options.payload_format == UPROTOCOL:
+        from elea.spark.payload.uprotocol_format import message_columns
+
+        return message_columns(types, options)
+    if not types.keys() & {VALUE, CORRUPT}:
+        return None
+    if VALUE not in types:
+        raise ConfigError("column _corrupt", "only with value is it known what is corrupt", "select value, too")
+    from elea.spark.payload import decoder
+
+    decode = decoder(options.payload_format, types[VALUE])
+    return lambda batch: dict(zip((VALUE, CORRUPT), decode(payload_of(batch)), strict=True))
 
 
 def start_of(said: str | None, default: str, path: str, logs: Logs, heads: dict[str, Head]) -> Offset:

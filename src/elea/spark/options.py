@@ -173,6 +173,12 @@ class ReadOptions(Access):
     poll_timeout_ms: int = _option(whole(0), 100)
     include_metadata: bool = _option(truth, False)
     pushdown: bool = _option(truth, False)
+    payload_message: str | None = _option()
+    """The protobuf message that payloads of uProtocol messages are."""
+
+    payload_descriptor: str | None = _option()
+    """What `protoc --descriptor_set_out` writes: a file on every machine. Without it, `payload_module` has it."""
+
     landing: str | None = _option()
     """The directory of a table: tasks write the rows there, and the rows of the stream are the files. What
     `elea.spark.ingest` is made of."""
@@ -202,6 +208,13 @@ class ReadOptions(Access):
         if self.payload_format == "raw" and self.payload_schema is not None:
             hint = "name the format: .option('payloadFormat', 'json')"
             raise ConfigError("option payloadSchema", "raw payloads have no schema", hint)
+        for name, given in (("payloadMessage", self.payload_message), ("payloadDescriptor", self.payload_descriptor)):
+            if given is not None and self.payload_format != "uprotocol":
+                problem = f"payloadFormat={self.payload_format} knows no protobuf messages"
+                raise ConfigError(f"option {name}", problem, "write .option('payloadFormat', 'uprotocol')")
+        if self.payload_descriptor is not None and self.payload_message is None:
+            hint = "write .option('payloadMessage', 'my.package.Speed')"
+            raise ConfigError("option payloadDescriptor", "nothing says which of its messages payloads are", hint)
         if self.source_id is not None and (not self.source_id or ";" in self.source_id):
             raise ConfigError("option sourceId", f"{self.source_id!r} is no name of a cursor", "use letters and digits")
 

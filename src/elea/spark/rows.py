@@ -15,12 +15,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from elea.model.encoding import CUSTOM_ENCODING, Encoding
-from elea.spark.schema import CORRUPT, VALUE
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-__all__ = ["Rows"]
+__all__ = ["Made", "Rows", "payload_of"]
+
+Made = Callable[[pa.RecordBatch], dict[str, pa.Array]]
+"""Columns of a batch of a log to those that a format of payloads makes of them, by name."""
 
 _KINDS: Final = ("PUT", "DELETE")
 
@@ -31,7 +33,7 @@ _MICROS, _UP = np.uint64(1_000_000), np.uint64(0xFFFFFFFF // 1000)
 class Rows:
     """Makes the rows of one schema."""
 
-    def __init__(self, schema: StructType, decode: Callable[[pa.Array], tuple[pa.Array, pa.Array]] | None) -> None:
+    def __init__(self, schema: StructType, decode: Made | None) -> None:
         from pyspark.sql.pandas.types import to_arrow_schema
 
         self.schema: pa.Schema = to_arrow_schema(schema, timezone="UTC")
@@ -43,10 +45,8 @@ class Rows:
         Args:
             log: the name of the log; without one, positions mean nothing and `offset` is null.
         """
-        made: dict[str, pa.Array] = {}
         names = self.schema.names
-        if self._decode is not None and (VALUE in names or CORRUPT in names):
-            made[VALUE], made[CORRUPT] = self._decode(_payload(batch))
+        made = {} if self._decode is None else self._decode(batch)
         if "log" in names:
             made["log"] = pa.nulls(batch.num_rows, pa.string()) if log is None else pa.repeat(log, batch.num_rows)
         if "offset" in names and log is None:
@@ -84,7 +84,7 @@ def _long(text: str, rows: int) -> pa.Array:
     return pa.repeat(text, rows)
 
 
-def _payload(batch: pa.RecordBatch) -> pa.Array:
+def payload_of(batch: pa.RecordBatch) -> pa.Array:
     """Null where a key is deleted: such a sample has no payload."""
     payload, kind = batch.column("payload"), batch.column("kind")
     if _only(kind) == 0:
@@ -196,7 +196,7 @@ def _number(name: str) -> Callable[[pa.RecordBatch], Any]:
 
 _MAKERS: Final[dict[str, Callable[[Any], Any]]] = {
     "key": _same("key"),
-    "payload": _payload,
+    "payload": payload_of,
     "encoding": _encoding,
     "timestamp": _microseconds,
     "kind": _kind,

@@ -13,7 +13,19 @@ if TYPE_CHECKING:
 
     from elea.spark.options import ReadOptions
 
-__all__ = ["COLUMNS", "CORRUPT", "METADATA", "VALUE", "checked", "ddl_of", "landed", "nullable"]
+__all__ = [
+    "COLUMNS",
+    "CORRUPT",
+    "MESSAGE",
+    "METADATA",
+    "UPROTOCOL",
+    "VALUE",
+    "checked",
+    "ddl_of",
+    "landed",
+    "names_of",
+    "nullable",
+]
 
 COLUMNS: Final = {
     "key": "string",
@@ -39,24 +51,66 @@ METADATA: Final = {
 }
 """What it has besides with `includeMetadata`, or if a schema names it."""
 
+UPROTOCOL: Final = "uprotocol"
+MESSAGE: Final = {
+    "id": "string",
+    "type": "string",
+    "source": "string",
+    "sink": "string",
+    "priority": "string",
+    "ttl": "bigint",
+    "created": "timestamp",
+    "commstatus": "string",
+    "reqid": "string",
+    "permission_level": "bigint",
+    "traceparent": "string",
+    "payload_format": "string",
+    "problem": "string",
+}
+"""What it has besides with `payloadFormat=uprotocol`. The `priority` is that of the message then, which says the lane
+of Zenoh as well. A token is the secret of a caller: it is in the attachment and becomes no column."""
+
 VALUE: Final = "value"
 CORRUPT: Final = "_corrupt"
 _ALL: Final = {**COLUMNS, **METADATA}
 
 
+def names_of(payload_format: str, *, metadata: bool, has_value: bool = True) -> tuple[str, ...]:
+    """The names of the columns that there are with a format of payloads."""
+    message = MESSAGE if payload_format == UPROTOCOL else {}
+    decoded = () if payload_format == "raw" else (*((VALUE,) if has_value else ()), CORRUPT)
+    return (*dict.fromkeys((*(_ALL if metadata else COLUMNS), *message)), *decoded)
+
+
 def ddl_of(options: ReadOptions) -> str:
     """The schema in Spark's language."""
     wanted = _ALL if options.include_metadata else COLUMNS
+    if options.payload_format == UPROTOCOL:
+        wanted = {**wanted, **MESSAGE}
     parts = [f"`{name}` {kind}" for name, kind in wanted.items()]
     if options.payload_format != "raw":
-        from elea.spark.payload import value_type
-
-        if options.payload_schema is None:
-            hint = "write .option('payloadSchema', 'speed double, name string')"
-            raise ConfigError("option payloadSchema", f"payloadFormat={options.payload_format} needs it", hint)
-        _look_at(options.payload_schema)
-        parts += [f"`{VALUE}` {value_type(options.payload_schema)}", f"`{CORRUPT}` binary"]
+        value = _value_ddl(options)
+        parts += [*([] if value is None else [f"`{VALUE}` {value}"]), f"`{CORRUPT}` binary"]
     return ", ".join(parts)
+
+
+def _value_ddl(options: ReadOptions) -> str | None:
+    """The type of a decoded payload; None if nothing says what is in it, and nothing needs to."""
+    from elea.spark.payload import value_type
+
+    if options.payload_schema is not None:
+        _look_at(options.payload_schema)
+        return value_type(options.payload_schema)
+    if options.payload_format != UPROTOCOL:
+        hint = "write .option('payloadSchema', 'speed double, name string')"
+        raise ConfigError("option payloadSchema", f"payloadFormat={options.payload_format} needs it", hint)
+    if options.payload_message is None:
+        return None
+    from elea.spark.payload import load
+    from elea.spark.payload.protobuf_rows import descriptor_of, value_ddl
+
+    load(options.payload_format, options.payload_module)
+    return value_ddl(descriptor_of(options.payload_message, options.payload_descriptor))
 
 
 def _look_at(payload_schema: str) -> None:
@@ -84,17 +138,18 @@ def checked(schema: StructType, options: ReadOptions) -> None:
     Raises:
         ConfigError: it has another type, or nobody knows it.
     """
-    has_value = options.payload_format != "raw"
+    is_decoded = options.payload_format != "raw"
+    types = {**_ALL, **(MESSAGE if options.payload_format == UPROTOCOL else {})}
     for column in schema.fields:
         path = f"column {column.name}"
-        if column.name == VALUE and has_value:
+        if column.name == VALUE and is_decoded:
             if column.dataType.typeName() != "struct":
                 raise ConfigError(path, f"it is a struct, not {column.dataType.simpleString()}", "see payloadSchema")
             continue
-        known = "binary" if column.name == CORRUPT and has_value else _ALL.get(column.name)
+        known = "binary" if column.name == CORRUPT and is_decoded else types.get(column.name)
         if known is None:
-            names = [*_ALL, *((VALUE, CORRUPT) if has_value else ())]
-            more = "" if has_value else f"; {VALUE} and {CORRUPT} come with payloadFormat"
+            names = names_of(options.payload_format, metadata=True)
+            more = "" if is_decoded else f"; {VALUE} and {CORRUPT} come with payloadFormat"
             raise ConfigError(path, "there is no such column", f"columns are {', '.join(names)}{more}")
         if column.dataType.simpleString() != known:
             hint = f"write it as {column.name} {known}, and cast it afterwards"

@@ -151,27 +151,28 @@ def read_attributes(data: bytes) -> UAttributes:
         DecodeError: it is no protobuf.
     """
     numbers: dict[int, int] = {}
-    pieces: dict[int, bytes] = {}
+    pieces: dict[int, list[bytes]] = {}
     texts: dict[int, str] = {}
     for field, wire, value in fields(data):
         if wire == VARINT and field in _NUMBERS and isinstance(value, int):
             numbers[field] = value & 0xFFFF_FFFF
         elif wire == SIZED and isinstance(value, bytes):
             if field in _MESSAGES:
-                # A message that is given twice is merged, and that is what its parts one after the other mean.
-                pieces[field] = pieces.get(field, b"") + value
+                pieces.setdefault(field, []).append(value)
             elif field in _TEXTS:
                 texts[field] = text_of(value, _TEXTS[field])
+    # A message that is given twice is merged, and that is what its parts one after the other mean.
+    whole = {field: b"".join(parts) for field, parts in pieces.items()}
     return UAttributes(
-        read_uuid(pieces[1]) if 1 in pieces else None,
+        read_uuid(whole[1]) if 1 in whole else None,
         _member(_TYPES, numbers.get(2, 0)),
-        read_uuri(pieces[3]) if 3 in pieces else None,
-        read_uuri(pieces[4]) if 4 in pieces else None,
+        read_uuri(whole[3]) if 3 in whole else None,
+        read_uuri(whole[4]) if 4 in whole else None,
         _member(_PRIORITIES, numbers.get(5, 0)),
         numbers.get(6),
         numbers.get(7),
         numbers.get(8),
-        read_uuid(pieces[9]) if 9 in pieces else None,
+        read_uuid(whole[9]) if 9 in whole else None,
         texts.get(10),
         texts.get(11),
         _member(_FORMATS, numbers.get(12, 0)),

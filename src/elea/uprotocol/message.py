@@ -144,14 +144,15 @@ class UMessage(NamedTuple):
         Raises:
             DecodeError: it is no protobuf.
         """
-        attributes, payload = b"", None
+        attributes: list[bytes] = []
+        payload = None
         for field, wire, value in fields(data):
             if wire == SIZED and isinstance(value, bytes):
                 if field == 1:
-                    attributes += value
+                    attributes.append(value)
                 elif field == 2:
                     payload = value
-        return cls(read_attributes(attributes), payload)
+        return cls(read_attributes(b"".join(attributes)), payload)
 
 
 def response_attributes(request: UAttributes, id: UUID) -> UAttributes:

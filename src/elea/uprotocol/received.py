@@ -10,13 +10,12 @@ from elea.model.limits import UPROTOCOL_KEYS
 from elea.model.logger import logger
 from elea.model.qos import SampleKind
 from elea.uprotocol.attachment import read_checked
-from elea.uprotocol.attributes import UMessageType, is_expired
+from elea.uprotocol.attributes import is_expired
 from elea.uprotocol.filters import is_wanted
 from elea.uprotocol.message import UMessage
-from elea.uprotocol.status import InvalidUri
 from elea.uprotocol.uuid7 import Clock
 from elea.uprotocol.uuri import UUri
-from elea.uprotocol.zenohkey import resolved, uris_of
+from elea.uprotocol.zenohkey import key_problem, resolved
 
 if TYPE_CHECKING:
     from elea.api.sample import Sample
@@ -25,7 +24,6 @@ __all__ = ["Dropped", "ReceivedMessage", "SampleReader"]
 
 _log = logger("elea.uprotocol")
 
-_PUBLISH: Final = UMessageType.PUBLISH
 _DELETE: Final = SampleKind.DELETE
 _TUPLE: Final = tuple.__new__
 
@@ -101,23 +99,11 @@ class SampleReader:
         return message
 
     def _agrees(self, key: str, type: int, source: UUri | None, sink: UUri | None) -> bool:
-        """Whether the attributes name the addresses that the key names. Access rules know keys only, so a message
-        that says something else of itself would get round them.
-        """
-        try:
-            sender, receiver = uris_of(key)
-        except InvalidUri as error:
-            self._dropped.add("key", key, error.problem)
+        """Whether the attributes name the addresses that the key names."""
+        if problem := key_problem(key, type, source, sink):
+            self._dropped.add("key", key, problem)
             return False
-        # A publish message is for everybody; a streamer may have said in its sink for which authority it is.
-        matches = source is not None and source.with_authority(sender.authority_name) == sender
-        if type != _PUBLISH:
-            expected = None if sink is None or receiver is None else sink.with_authority(receiver.authority_name)
-            matches = matches and expected is not None and expected == receiver
-        if not matches:
-            self._dropped.add("key", key, f"its attributes say from {source} to {sink}")
-        else:
-            if len(self._agreeing) >= UPROTOCOL_KEYS:
-                self._agreeing.clear()
-            self._agreeing.add((key, source, sink))
-        return matches
+        if len(self._agreeing) >= UPROTOCOL_KEYS:
+            self._agreeing.clear()
+        self._agreeing.add((key, source, sink))
+        return True

@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from elea.uprotocol.attributes import UMessageType
 from elea.uprotocol.status import InvalidUri
 from elea.uprotocol.uuri import ANY_AUTHORITY, ANY_INSTANCE, ANY_RESOURCE, ANY_TYPE, ANY_VERSION, UUri
 
-__all__ = ["ALL_KEYS", "NO_SINK", "key_of", "resolved", "uris_of"]
+__all__ = ["ALL_KEYS", "NO_SINK", "key_of", "key_problem", "resolved", "uris_of"]
 
 PREFIX: Final = "up"
 ALL_KEYS: Final = "up/**"
@@ -73,3 +74,20 @@ def resolved(uri: UUri, key: str, *, sink: bool = False) -> UUri:
         return uri
     found = uris_of(key)[1 if sink else 0]
     return uri if found is None else uri.with_authority(found.authority_name)
+
+
+def key_problem(key: str, type: int, source: UUri | None, sink: UUri | None) -> str:
+    """Why a message with these addresses must not have come by this key; empty if it may.
+
+    Access rules know keys only, so a message that says something else of itself would get round them.
+    """
+    try:
+        sender, receiver = uris_of(key)
+    except InvalidUri as error:
+        return error.problem
+    matches = source is not None and source.with_authority(sender.authority_name) == sender
+    # A publish message is for everybody; a streamer may have said in its sink for which authority it is.
+    if type != UMessageType.PUBLISH:
+        expected = None if sink is None or receiver is None else sink.with_authority(receiver.authority_name)
+        matches = matches and expected is not None and expected == receiver
+    return "" if matches else f"its attributes say from {source} to {sink}"

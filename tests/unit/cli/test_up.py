@@ -267,3 +267,34 @@ def test_decode_shows_the_addresses_of_a_key(elea: Elea) -> None:
     assert short["error"] == "NO_KEY"
     assert not_hex["error"] == "NOT_HEX"
     assert result.status == 1
+
+
+def test_decode_shows_the_parts_of_an_address(elea: Elea) -> None:
+    addresses = ("//vcu/1A40101/1/8000", "up:/CD/4/B", "//*/FFFFFFFF/FF/0", "//vcu/1/1")
+
+    result = elea("up", "decode", "--json", *addresses)
+
+    topic, method, anybody, short = (json.loads(line) for line in result.lines)
+    assert topic == {
+        "kind": "address", "address": "//vcu/1A40101/1/8000", "authority": "vcu", "type": "101", "instance": "1A4",
+        "version": "1", "resource": "8000", "is": "topic", "key": "up/vcu/101/1A4/1/8000/{}/{}/{}/{}/{}",
+    }  # fmt: skip
+    assert (method["address"], method["is"], "key" in method) == ("/CD/4/B", "method", False)
+    assert (anybody["is"], anybody["wildcards"]) == ("entity", "authority type instance version")
+    assert anybody["key"] == "up/*/*/*/*/*/*/*/*/*/0"
+    assert (short["error"], result.status) == ("NO_ADDRESS", 1)
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_sub_says_the_whole_address_of_a_sender_that_leaves_out_its_authority(
+    vehicle: UTransportZenoh, locator: str, as_json: bool
+) -> None:
+    short = UMessage.publish(UUri.parse("/10AB/3/8001"), b"50", UPayloadFormat.TEXT)
+    if as_json:
+        with Running("up", "sub", "-n", "1", "--json", "-e", locator) as sub:
+            form = seen(sub, lambda: vehicle.send(short))
+        assert (form["source"], form["origin"]) == ("/10AB/3/8001", TOPIC)
+        return
+    with listening("-n", "1", "-e", locator) as sub:
+        vehicle.send(short)
+        assert f"{TOPIC}  text  50" in sub.line()

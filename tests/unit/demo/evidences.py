@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 
+from elea.demo.drivejudge import DriveEvidence, Message
 from elea.demo.judge import Evidence, Stored, Window, judge, latency_of
 from elea.demo.ledger import Ledger
 from elea.demo.stage import Outcome
 from elea.demo.world import HOT, Origin
 
-__all__ = ["BEGIN", "evidence", "outcome"]
+__all__ = ["BEGIN", "CALLS", "drive_evidence", "evidence", "outcome"]
 
 BEGIN = 1_700_000_000
 """Seconds since 1970; the first window begins here."""
 
 SAMPLES = 40
 """Of each publisher, four a second."""
+
+CALLS = 5
 
 
 def evidence() -> Evidence:
@@ -51,7 +54,26 @@ def evidence() -> Evidence:
         ],
         alerts=hot,
         received=list(hot),
+        drive=drive_evidence(),
     )
+
+
+def drive_evidence() -> DriveEvidence:
+    """A vehicle that has published, and was called; the last call has failed."""
+    rows = [
+        Message(f"p{number}", "PUBLISH", None, Origin("vehicle", number, BEGIN).text(), 50.0 + number, 100.0)
+        for number in range(SAMPLES)
+    ]
+    for number in range(CALLS):
+        origin = Origin("phone", number, BEGIN).text()
+        answer: tuple[str | None, float | None, float | None] = (origin, 0.0, 30.0)
+        rows.append(Message(f"q{number}", "REQUEST", None, origin, 0.0, 30.0))
+        answer = answer if number < CALLS - 1 else (None, None, None)
+        rows.append(Message(f"r{number}", "RESPONSE", f"q{number}", *answer))
+    return DriveEvidence(
+        vehicle=Ledger("vehicle", SAMPLES), phone=Ledger("phone", CALLS, frozenset(range(CALLS - 1))),
+        log=rows, table=list(rows),
+    )  # fmt: skip
 
 
 def _light(number: int) -> tuple[str, dict[str, float]]:
@@ -71,7 +93,7 @@ def outcome() -> Outcome:
     found = evidence()
     samples = tuple((at / 40, 1.0 + (at % 40) / 40) for at in range(800))
     alerts = tuple((float(at), 2.0) for at in range(20))
-    queries = ("bronze", "silver_lights", "silver_robots", "gold_floors", "alerts")
+    queries = ("bronze", "silver_lights", "silver_robots", "gold_floors", "silver_vehicle", "alerts")
     return Outcome(
         verdict=judge(found),
         to_table=latency_of(late for _, late in samples),
@@ -81,10 +103,13 @@ def outcome() -> Outcome:
         alerts=alerts,
         batches=tuple({"query": query, "time": float(at), "ms": 300 + at} for at in range(20) for query in queries),
         windows=tuple(sorted(found.gold)),
-        marks={"first sample": 1.2, "Spark": 7.5, "first row": 11.0, "first alert": 12.5},
+        calls=latency_of([0.002, 0.003]),
+        failed_calls={"DEADLINE_EXCEEDED": 1},
+        drive=tuple((at / 10, 50.0 + at % 30, 70.0) for at in range(200)),
+        marks={"first sample": 1.2, "first call": 1.6, "Spark": 7.5, "first row": 11.0, "first alert": 12.5},
         kills=((14.0, "driver <&>"),),
         drivers=2,
-        publishers=("house", "fleet", "eclipse"),
+        publishers=("house", "fleet", "eclipse", "vehicle"),
         began=float(BEGIN),
         seconds=20.0,
     )

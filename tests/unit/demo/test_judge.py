@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from elea.demo.drivejudge import DriveEvidence
 from elea.demo.judge import Check, Evidence, judge, latency_of
 from elea.demo.ledger import Ledger
 from elea.demo.world import Origin
@@ -32,7 +33,7 @@ def test_run_in_which_all_went_well_is_good() -> None:
     verdict = judge(evidence())
 
     assert verdict.is_good
-    assert (verdict.tried, verdict.acknowledged) == (3 * SAMPLES, 2 * SAMPLES)
+    assert (verdict.tried, verdict.acknowledged) == (4 * SAMPLES, 2 * SAMPLES)
     assert (verdict.lost, verdict.duplicated, dict(verdict.not_stored)) == (0, 0, {})
     assert all(one.expected for one in verdict.checks)
 
@@ -52,7 +53,7 @@ def test_row_that_is_there_twice_is_a_duplicate(where: str) -> None:
     found = evidence()
     rows = list(getattr(found, where))
 
-    changed = replace(found, **{where: [*rows, rows[0]]})
+    changed = replace(found, **{where: [*rows, rows[0]]})  # type: ignore[arg-type]
 
     assert check(changed, TABLES[where]).duplicated == 1
     assert not judge(changed).is_good
@@ -129,9 +130,13 @@ def test_sample_whose_acknowledgement_was_on_its_way_may_be_there() -> None:
 
 
 def test_nothing_at_all_is_not_good() -> None:
-    empty = Evidence([Ledger("house", 3, frozenset({0, 1, 2}))], *([()] * 8))
+    drive = DriveEvidence(Ledger("vehicle", 3), Ledger("phone", 2, frozenset({1})), (), ())
+    empty = Evidence([Ledger("house", 3, frozenset({0, 1, 2}))], (), (), (), (), (), (), (), (), drive)
 
-    assert judge(empty).lost == 6
+    verdict = judge(empty)
+
+    assert verdict.lost == 7
+    assert verdict.not_stored == {"house": 3, "vehicle": 3}
 
 
 def test_latency_is_told_by_its_middle_and_its_slowest() -> None:

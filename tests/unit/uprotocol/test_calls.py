@@ -29,7 +29,7 @@ from elea.uprotocol import (
     UUri,
     new_uuid,
 )
-from elea.uprotocol.communication import calls, rpcserver
+from elea.uprotocol.communication import answering, calls, rpcserver
 from elea.uprotocol.communication.answering import failure, success
 from elea.uprotocol.payload import wrap_any
 from tests.interop.inbox import Inbox, eventually
@@ -120,7 +120,7 @@ def test_a_method_that_breaks_is_internal(
 
     assert caught.value.code is UCode.INTERNAL
     assert "division" not in str(caught.value)
-    assert "handler of //host2/CD/4/B" in caplog.text
+    assert "handler failed: method=//host2/CD/4/B" in caplog.text
 
 
 def test_no_answer_in_time(client: RpcClient, service: UTransportZenoh) -> None:
@@ -220,6 +220,40 @@ def test_a_slow_method_is_answered_for(client: RpcClient, service: UTransportZen
 
     told = [message.attributes.commstatus for message in responses.drain()]
     assert told in ([UCode.DEADLINE_EXCEEDED], [])  # it may have expired on its way, but there is no second one
+
+
+def test_callers_cannot_make_a_server_keep_timers(session: elea.Session, service: UTransportZenoh) -> None:
+    """A request that was answered leaves a timer until its time to live is over; there are few of them, however many
+    lengths of time callers think of.
+    """
+    client = entity(session, "//host1/403AB/3/0")
+    answers = Inbox()
+    client.register_listener(METHOD, client.get_source(), answers)
+    with RpcServer(service) as server:
+        server.register_endpoint(None, 0xB, echo)
+        for number in range(2000):
+            client.send(UMessage.request(client.get_source(), METHOD, ttl=0xFFFF_FFFF - number * 2_000_003))
+        answers.take(2000)
+
+        assert server.pending == 0
+        assert len(server._answerer._timeouts._queues) <= 256
+
+
+@pytest.mark.parametrize("ttl", [1, 7, 15, 16, 17, 500, 10_000, 0xFFFF_FFFF])
+def test_a_rounded_time_is_a_little_longer(ttl: int) -> None:
+    assert ttl <= answering._rounded(ttl) <= ttl * 9 / 8 + 1
+
+
+def test_a_response_without_ttl_is_received(client: RpcClient, service: UTransportZenoh) -> None:
+    """Trap 4, the other side: the public Python library leaves it out."""
+
+    def answer(message: UMessage) -> None:
+        response = success(message.attributes, "no ttl")
+        service.send(UMessage(response.attributes._replace(ttl=None), response.payload))
+
+    service.register_listener(ANY_UURI, METHOD, answer)
+
+    assert client.invoke_method(METHOD) == UPayload.text("no ttl")
 
 
 def test_wrong_sinks(client: RpcClient, service: UTransportZenoh) -> None:

@@ -13,20 +13,24 @@ from elea.uprotocol import (
     CallOptions,
     RpcClient,
     Subscriber,
+    UAttributes,
     UCode,
     UMessage,
+    UMessageType,
     UPayload,
     UPayloadFormat,
     UStatusError,
     UTransportZenoh,
     UUri,
+    key_of,
     new_uuid,
 )
+from elea.uprotocol.attachment import write_attachment
 from elea.uprotocol.core import usubscription as us
 from elea.uprotocol.core import utwin as ut
 from elea.uprotocol.core.protomessage import ProtoMessage
 from elea.uprotocol.payload import wrap_any
-from elea.uprotocol.services import USubscription, UTwin, subscriptionledger
+from elea.uprotocol.services import USubscription, UTwin, subscriptionledger, utwin
 from tests.interop.inbox import Inbox
 from tests.unit.uprotocol.entities import FakeClock, alone, entity
 
@@ -292,3 +296,62 @@ def test_the_last_messages_of_topics(app: UTransportZenoh, session: elea.Session
     assert codes == [UCode.OK, UCode.NOT_FOUND, UCode.NOT_FOUND, UCode.INVALID_ARGUMENT, UCode.OK]
     assert [one.topic for one in responses] == list(wanted)
     assert responses[0].message == responses[4].message == messages[1]
+
+
+def test_answers_of_the_twin_are_bounded(
+    app: UTransportZenoh, session: elea.Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(utwin, "UTWIN_BYTES", 10)
+    topics = [TOPIC.with_resource(0x8000 + number) for number in range(3)]
+    messages = {key_of(one, None, ""): UMessage.publish(one, b"12345678", UPayloadFormat.TEXT) for one in topics}
+
+    def answer(query: elea.Query) -> None:
+        with query:
+            message = messages[str(query.key_expr)]
+            query.reply(query.key_expr, message.payload or b"", attachment=write_attachment(message.attributes))
+
+    session.declare_queryable("up/vcu/**", answer)
+    request = UPayload.protobuf(ut.GetLastMessagesRequest(topics=ut.UUriBatch(uris=topics)))
+    with UTwin(entity(session, "//vcu/1/1/0")) as twin, RpcClient(app) as client:
+        answered = client.invoke_method(ut.service_uri("vcu", ut.GET_LAST_MESSAGES), request)
+        late = twin._answer(1, UAttributes(ttl=None), request)
+
+    assert answered is not None
+    codes = [one.status and one.status.code for one in ut.GetLastMessagesResponse.from_bytes(answered.data).responses]
+    assert codes == [UCode.OK, UCode.RESOURCE_EXHAUSTED, UCode.RESOURCE_EXHAUSTED]
+    over = [one.status and one.status.code for one in ut.GetLastMessagesResponse.from_bytes(late.data).responses]
+    assert over == [UCode.DEADLINE_EXCEEDED] * 3
+
+
+def test_a_request_that_is_too_large_is_not_read(app: UTransportZenoh, session: elea.Session) -> None:
+    large = UPayload(us.SubscriptionRequest(topic=TOPIC).to_bytes() + b"\x72\x00" * 40_000, UPayloadFormat.PROTOBUF)
+    too_large = pytest.raises(UStatusError, match="80016 bytes is above the limit of 65536")
+    with USubscription(entity(session, "//vcu/1/1/0")), RpcClient(app) as client, too_large as caught:
+        client.invoke_method(us.service_uri("vcu", us.SUBSCRIBE), large)
+
+    assert caught.value.code is UCode.INVALID_ARGUMENT
+
+
+def test_a_time_before_1970_is_over(app: UTransportZenoh, session: elea.Session) -> None:
+    long_ago = us.SubscribeAttributes(expire=us.Timestamp(seconds=(1 << 64) - 5))
+    with USubscription(entity(session, "//vcu/1/1/0")) as service, RpcClient(app) as client:
+        request = us.SubscriptionRequest(topic=TOPIC, attributes=long_ago)
+        response = ask(client, us.SUBSCRIBE, request, us.SubscriptionResponse)
+
+        assert (response.status.state, len(service)) == (us.State.UNSUBSCRIBED, 0)
+
+
+def test_who_cannot_be_told_is_subscribed_all_the_same(app: UTransportZenoh, session: elea.Session) -> None:
+    transport = entity(session, "//vcu/1/1/0")
+    send = transport.send
+
+    def refuse(message: UMessage, *, wait: bool = True) -> None:
+        if message.type == UMessageType.NOTIFICATION:
+            raise UStatusError(UCode.UNAVAILABLE, "no room")
+        send(message, wait=wait)
+
+    transport.send = refuse  # type: ignore[method-assign]
+    with USubscription(transport) as service, RpcClient(app) as client:
+        response = ask(client, us.SUBSCRIBE, us.SubscriptionRequest(topic=TOPIC), us.SubscriptionResponse)
+
+        assert (response.status.state, len(service), service.untold) == (us.State.SUBSCRIBED, 1, 1)

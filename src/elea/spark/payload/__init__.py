@@ -13,6 +13,7 @@ them.
 | `raw` | octets, not looked into: no `value` column | – |
 | `json` | one JSON object in UTF-8 (`elea.spark.payload.json_rows` has the rules) | corrupt |
 | `arrow` | an Arrow IPC stream with one row | corrupt |
+| `uprotocol` | that of a uProtocol message; read whole, with its attributes (`uprotocol_format`) | – |
 
 A format is one module with two functions, `decoder(schema)` and `encoder(schema)`, and a line in `registry.MODULES`;
 third parties call `register` in a module that the option `payloadModule` names. Nothing here starts or needs a JVM.

@@ -19,6 +19,8 @@ Encoder = Callable[[Any], Any]
 """A RecordBatch to a column of binary payloads, one a row."""
 
 RAW: Final = "raw"
+UPROTOCOL: Final = "uprotocol"
+"""Whole samples, not payloads alone: `elea.spark.payload.uprotocol_format` makes columns of them."""
 
 MODULES: Final = {
     "json": "elea.spark.payload.json_format",
@@ -59,7 +61,7 @@ def register(
 
 def formats() -> tuple[str, ...]:
     """The names `payloadFormat` may have."""
-    return tuple(sorted({RAW, *MODULES, *_registered}))
+    return tuple(sorted({RAW, UPROTOCOL, *MODULES, *_registered}))
 
 
 def load(name: str, module: str | None) -> None:
@@ -110,6 +112,9 @@ def _format(name: str, module: str | None = None) -> _Format:
         raise ConfigError(
             "payloadFormat", "raw payloads have no value column", "leave out payloadSchema, or name a format"
         )
+    if name == UPROTOCOL:
+        problem = "a uProtocol message is more than its payload, and can be read only"
+        raise ConfigError("payloadFormat", problem, f"write with {' or '.join(MODULES)}")
     near = get_close_matches(name, formats(), 1)
     hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(formats())}"
     if module is None:

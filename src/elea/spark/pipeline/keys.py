@@ -14,7 +14,7 @@ from elea.spark.pipeline.problem import Wrong
 
 __all__ = ["EXPECTATION", "FORMATS", "KINDS", "PIPELINE", "SECTIONS", "Key"]
 
-FORMATS: Final = ("raw", "json", "arrow")
+FORMATS: Final = ("raw", "json", "arrow", "uprotocol")
 """What `elea.spark.payload.formats()` says; asking it would import pyarrow, which takes longer than reading a file."""
 
 
@@ -36,7 +36,6 @@ def _rules(value: Any) -> Any:
 
 _CONNECT: Final = Key(values.locators, "locator of the broker, or a list: the first that answers")
 _OPTIONS: Final = Key(values.options, 'further options of `format("zenoh")`', {})
-_FORMAT: Final = Key(values.one_of(*FORMATS), "format of the payloads", "raw")
 _FROM: Final = Key(values.text, "the source or step whose rows it takes", required=True)
 
 PIPELINE: Final[Mapping[str, Key]] = {
@@ -47,7 +46,7 @@ PIPELINE: Final[Mapping[str, Key]] = {
 }
 SOURCE: Final[Mapping[str, Key]] = {
     "keyexpr": Key(values.key_exprs, "key expression, or a list", required=True),
-    "format": _FORMAT,
+    "format": Key(values.one_of(*FORMATS), "format of the payloads", "raw"),
     "schema": Key(values.text, "fields of a payload in Spark's DDL, for every format but raw"),
     "watermark": Key(values.duration, "how late a sample may come and still count in a window"),
     "event_time": Key(values.text, "what the watermark is on: a column, a field such as `value.at`, SQL", "timestamp"),
@@ -74,7 +73,7 @@ TABLE: Final[Mapping[str, Key]] = {
 }
 PUBLISH: Final[Mapping[str, Key]] = {
     "from": _FROM,
-    "format": _FORMAT,
+    "format": Key(values.one_of("raw", "json", "arrow"), "format of the payloads", "raw"),
     "key": Key(values.key, "key of all rows, if there is no column `key`"),
     "mode": Key(
         values.one_of("append", "update", "complete"), "which rows of an aggregation: Spark's output mode", "append"

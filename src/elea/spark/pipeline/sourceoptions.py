@@ -11,6 +11,7 @@ from elea.spark.options import ReadOptions, WriteOptions
 from elea.spark.pipeline.lines import Path as Entry
 from elea.spark.pipeline.parts import Reporter
 from elea.spark.pipeline.spec import Publish, Source
+from elea.spark.schema import UPROTOCOL
 
 __all__ = ["check_publish", "check_source"]
 
@@ -32,7 +33,8 @@ def check_source(source: Source, to: Reporter) -> None:
     if not _are_others(path, source.options, to):
         return
     try:
-        options = ReadOptions.parse(replace(source, format="raw", schema=None).read_options())  # a schema needs Spark
+        kind = source.format if source.format == UPROTOCOL else "raw"  # which has options of its own
+        options = ReadOptions.parse(replace(source, format=kind, schema=None).read_options())  # a schema needs Spark
         if source.is_stream:
             options.check_stream()
         else:

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from elea.spark.schema import UPROTOCOL
+
 __all__ = ["AVAILABLE_NOW", "Duration", "Expectation", "Publish", "Sink", "Source", "Spec", "Step", "Table", "View"]
 
 AVAILABLE_NOW: Final = "available now"
@@ -69,6 +71,13 @@ class Source:
         return self.event_time if self.event_time in ("timestamp", "ingest_time") else "event_time"
 
     @property
+    def has_value(self) -> bool:
+        """Whether its payloads are decoded into a column `value`."""
+        if self.format != UPROTOCOL or self.schema is not None:
+            return self.format != "raw"
+        return any(name.replace("_", "").lower() == "payloadmessage" for name in self.options)
+
+    @property
     def is_stream(self) -> bool:
         """Whether it goes on for ever."""
         return not self.batch and self.as_of is None
@@ -77,7 +86,9 @@ class Source:
         """The options of `spark.read` or `spark.readStream`, but for `sourceId`, which whoever starts a query names."""
         found = {"connect": _joined(self.connect), "keyexpr": _joined(self.key_exprs)}
         if self.format != "raw":
-            found |= {"payloadFormat": self.format, "payloadSchema": self.schema or ""}
+            found["payloadFormat"] = self.format
+            if self.schema is not None or self.format != UPROTOCOL:
+                found["payloadSchema"] = self.schema or ""
         if self.kind is not None:
             found["kind"] = self.kind
         if self.metadata:

@@ -17,6 +17,7 @@ from elea.spark.pipeline.keys import EXPECTATION, KINDS, PIPELINE, SECTIONS, Key
 from elea.spark.pipeline.parts import Parts, Reporter
 from elea.spark.pipeline.problem import Problem, Wrong, nearest
 from elea.spark.pipeline.spec import Expectation, Publish, Source, Spec, Step, Table
+from elea.spark.schema import UPROTOCOL
 
 __all__ = ["read", "text_of", "understand"]
 
@@ -175,7 +176,7 @@ class _Reader(Reporter):
         path = ("source", name)
         given = self._data["source"][name]
         schema, kind = entries["schema"], entries["format"]
-        if kind != "raw" and schema is None and "schema" not in given:
+        if kind not in ("raw", UPROTOCOL) and schema is None and "schema" not in given:
             fix = 'add schema = "speed DOUBLE, name STRING"'
             self.report((*path, "format"), f"{kind} payloads need a schema", fix)
         if kind == "raw" and schema is not None:

@@ -14,7 +14,7 @@ from elea.spark.pipeline.lines import Path as Entry
 from elea.spark.pipeline.parts import Parts, Reporter
 from elea.spark.pipeline.problem import listed, nearest
 from elea.spark.pipeline.spec import AVAILABLE_NOW, Publish, Sink, Source, Table
-from elea.spark.schema import COLUMNS, CORRUPT, METADATA, VALUE
+from elea.spark.schema import METADATA, VALUE, names_of
 
 __all__ = ["columns_of", "look"]
 
@@ -47,9 +47,8 @@ def columns_of(parts: Parts, name: str) -> tuple[str, ...] | None:
     """The columns of a view; None if that is unclear."""
     if name in parts.sources:
         source = parts.sources[name]
-        value = () if source.format == "raw" else (VALUE, CORRUPT)
         at = (source.event_column,) if source.event_column != source.event_time else ()
-        return (*COLUMNS, *(METADATA if source.metadata else ()), *value, *at)
+        return (*names_of(source.format, metadata=source.metadata, has_value=source.has_value), *at)
     found = parts.statements[name].columns if name in parts.statements else None
     return None if found is None else tuple(one or "" for one in found)
 

@@ -71,7 +71,7 @@ class Request:
         try:
             response = success(self.attributes, value)
         except UStatusError as error:
-            _log.error("handler of %s returned what cannot be sent: %s", self.attributes.sink, error)
+            self._answerer.note_failure(self.attributes.sink, error)
             response = failure(self.attributes, UStatus(UCode.INTERNAL, "the method gave no payload"))
         self._answerer.send(self, response)
 
@@ -82,7 +82,7 @@ class Request:
         else:
             # What went wrong inside is nothing a caller should read.
             status = UStatus(UCode.INTERNAL, "the method has failed")
-            _log.error("handler of %s failed", self.attributes.sink, exc_info=error)
+            self._answerer.note_failure(self.attributes.sink, error)
         self._answerer.send(self, failure(self.attributes, status))
 
 
@@ -100,6 +100,9 @@ class Answerer:
         self.timed_out = 0
         """Requests whose handler took longer than their time to live."""
 
+        self.failed = 0
+        """Requests whose handler raised something else than a UStatusError, or returned what cannot be sent."""
+
     def __len__(self) -> int:
         return len(self._open)
 
@@ -116,12 +119,18 @@ class Answerer:
             if request.number in self._open:
                 return None
             self._open[request.number] = request
-        self._timeouts.add(attributes.ttl / 1000, request.number)
+        self._timeouts.add(_rounded(attributes.ttl) / 1000, request.number)
         return request
 
     def refuse(self, request: Request, status: UStatus) -> None:
         """Answer without having worked on it."""
         self.send(request, failure(request.attributes, status))
+
+    def note_failure(self, method: UUri | None, error: BaseException) -> None:
+        """Count a handler that failed, and say so now and then: a caller can make it fail as often as it likes."""
+        self.failed += 1
+        if self.failed & (self.failed - 1) == 0:
+            _log.error("handler failed: method=%s failed=%d", method, self.failed, exc_info=error)
 
     def send(self, request: Request, response: UMessage) -> None:
         """Answer, unless the time is over."""
@@ -141,7 +150,8 @@ class Answerer:
             self._send(response, wait=wait)
         except UStatusError as error:
             self.unsent += 1
-            _log.warning("answer not sent: to=%s problem=%s unsent=%d", response.sink, error, self.unsent)
+            if self.unsent & (self.unsent - 1) == 0:
+                _log.warning("answer not sent: to=%s problem=%s unsent=%d", response.sink, error, self.unsent)
 
     def _expired(self, number: int) -> None:
         request = self._open.pop(number, None)
@@ -151,6 +161,14 @@ class Answerer:
         status = UStatus(UCode.DEADLINE_EXCEEDED, f"the method took longer than {request.attributes.ttl} ms")
         # This is a timer, which must not wait; and its client does not wait any more either.
         self._sent(failure(request.attributes, status), wait=False)
+
+
+def _rounded(ttl: int) -> int:
+    """A little more than a time to live, and one of 256 numbers: there is a timer for each length of time, and callers
+    that choose another length with every call must not make us keep one for each of them, for up to seven weeks.
+    """
+    unit = 1 << max(ttl.bit_length() - 4, 0)
+    return -(-ttl // unit) * unit
 
 
 def success(request: UAttributes, value: IntoPayload) -> UMessage:

@@ -58,6 +58,16 @@ class RpcServer:
         """Requests whose handler took longer than their time to live; they were answered so."""
         return self._answerer.timed_out
 
+    @property
+    def failed(self) -> int:
+        """Requests whose handler broke: it raised something else than a UStatusError, or gave what cannot be sent."""
+        return self._answerer.failed
+
+    @property
+    def unsent(self) -> int:
+        """Answers that could not be sent."""
+        return self._answerer.unsent
+
     def register_endpoint(self, origin_filter: UUri | None, resource_id: int, handler: RequestHandler) -> None:
         """Answer calls of the method `resource_id` by those whom `origin_filter` names (default: everybody).
 
@@ -170,3 +180,4 @@ class _Workers:
     def _run(self) -> None:
         while (job := self._jobs.get()) is not None:
             job()
+            del job  # while this waits for the next, it must not keep the request

@@ -124,8 +124,11 @@ class ProtoMessage:
             value = None if member is None else member.decode(wire, raw)
             if member is None or value is None:
                 continue
-            values[member.name] = (*values.get(member.name, ()), value) if member.repeated else value
-        return cls(**values)
+            if member.repeated:
+                values.setdefault(member.name, []).append(value)
+            else:
+                values[member.name] = value
+        return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})
 
     def SerializeToString(self) -> bytes:  # noqa: N802 - as in the protobuf library
         """The protobuf."""

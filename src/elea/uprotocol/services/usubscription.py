@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from elea.model.errors import DecodeError
+from elea.model.limits import UREQUEST_BYTES
+from elea.model.logger import logger
 from elea.uprotocol.attributes import UAttributes, UPayloadFormat
 from elea.uprotocol.communication.rpcserver import RpcServer
 from elea.uprotocol.core import usubscription as core
@@ -27,6 +29,8 @@ from elea.uprotocol.uuid7 import Clock, now_ms
 from elea.uprotocol.uuri import UUri
 
 __all__ = ["USubscription", "in_format_of", "request_of"]
+
+_log = logger("elea.uprotocol")
 
 P = TypeVar("P", bound=ProtoMessage)
 Answer = Callable[[UUri, UPayload], ProtoMessage]
@@ -52,6 +56,9 @@ class USubscription:
         """
         self._ledger = SubscriptionLedger(None if path is None else Path(path))
         self._clock = clock
+        self.untold = 0
+        """Notifications of changes that could not be sent."""
+
         self._lock = threading.Lock()
         self._entity = ServiceEntity(transport, core.service_uri(transport.get_authority()))
         self._server = RpcServer(self._entity)
@@ -99,7 +106,7 @@ class USubscription:
         topic = self._topic(request.topic)
         attributes = request.attributes
         expire = None if attributes is None else attributes.expire
-        expires = None if expire is None else expire.seconds * 1000 + expire.nanos // 1_000_000
+        expires = None if expire is None else _signed(expire.seconds) * 1000 + expire.nanos // 1_000_000
         entry = Entry(expires, None if attributes is None else attributes.sample_period_ms)
         if expires is not None and self._clock() > expires:
             return _response(topic, core.State.UNSUBSCRIBED, "the subscription would have expired already")
@@ -157,12 +164,22 @@ class USubscription:
         source = self._entity.get_resource(core.SUBSCRIPTION_CHANGE)
         for sink in dict.fromkeys((who, *self._ledger.observers(topic))):
             data, form = UPayload.protobuf(update)
-            self._entity.send(UMessage.notification(source, sink, data, form))
+            try:
+                self._entity.send(UMessage.notification(source, sink, data, form))
+            except UStatusError as error:
+                # It is subscribed all the same; a notification may be lost on its way, too.
+                self.untold += 1
+                _log.warning("change not told: to=%s problem=%s untold=%d", sink, error, self.untold)
 
     def _topic(self, topic: UUri | None) -> UUri:
         if topic is None or topic.wildcards or not topic.is_topic:
             raise UStatusError(UCode.INVALID_ARGUMENT, f"{topic} is not one topic: no wildcards, resource 8000..FFFE")
         return topic.with_authority(self._entity.get_authority())
+
+
+def _signed(number: int) -> int:
+    """A number that protobuf has with a sign, such as seconds before 1970."""
+    return number - (1 << 64) if number >> 63 else number
 
 
 def request_of(payload: UPayload, kind: type[P]) -> P:
@@ -171,6 +188,9 @@ def request_of(payload: UPayload, kind: type[P]) -> P:
     Raises:
         UStatusError: INVALID_ARGUMENT: it is another one.
     """
+    if len(payload.data) > UREQUEST_BYTES:
+        problem = f"a request of {len(payload.data)} bytes is above the limit of {UREQUEST_BYTES}"
+        raise UStatusError(UCode.INVALID_ARGUMENT, problem)
     data = payload.message_bytes(kind.DESCRIPTOR.full_name)
     if data is None:
         problem = f"the payload is no {kind.DESCRIPTOR.full_name}, as protobuf or wrapped in Any"

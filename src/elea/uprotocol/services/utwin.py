@@ -6,10 +6,11 @@ space for the keys of the topics, and makes messages of the samples that answer.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import time
+from typing import TYPE_CHECKING, Final
 
 from elea.model.errors import EleaError
-from elea.model.limits import UPROTOCOL_TOPICS
+from elea.model.limits import UPROTOCOL_TOPICS, UTWIN_BYTES
 from elea.uprotocol.attributes import UAttributes, UPayloadFormat
 from elea.uprotocol.communication.rpcserver import RpcServer
 from elea.uprotocol.core import utwin as core
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 
 __all__ = ["LastMessages", "UTwin"]
 
+PATIENCE: Final = 5.0
+"""Seconds that brokers may take to answer for one topic."""
+
 
 class LastMessages:
     """Reads the last message of topics from what brokers keep."""
@@ -38,7 +42,7 @@ class LastMessages:
         self._drops = Dropped()
         self._reader = SampleReader(clock, self._drops)
 
-    def of(self, topic: UUri, *, timeout: float = 5.0) -> UMessage:
+    def of(self, topic: UUri, *, timeout: float = PATIENCE) -> UMessage:
         """The last message of one topic.
 
         Raises:
@@ -97,12 +101,25 @@ class UTwin:
         if len(topics) > UPROTOCOL_TOPICS:
             problem = f"{len(topics)} topics are above the limit of {UPROTOCOL_TOPICS}"
             raise UStatusError(UCode.INVALID_ARGUMENT, problem)
-        responses = tuple(self._response(topic) for topic in topics)
-        return in_format_of(given, core.GetLastMessagesResponse(responses=responses))
+        until = time.monotonic() + (attributes.ttl or 0) / 1000
+        responses: list[core.MessageResponse] = []
+        size = 0
+        for topic in topics:
+            responses.append(self._response(topic, until, UTWIN_BYTES - size))
+            message = responses[-1].message
+            size += 0 if message is None else len(message.payload or b"")
+        return in_format_of(given, core.GetLastMessagesResponse(responses=tuple(responses)))
 
-    def _response(self, topic: UUri) -> core.MessageResponse:
+    def _response(self, topic: UUri, until: float, room: int) -> core.MessageResponse:
+        """The last message of a topic, if the caller still waits for it and there is room for it in the answer."""
+        left = until - time.monotonic()
         try:
-            message = self._last.of(topic)
+            if left <= 0:
+                raise UStatusError(UCode.DEADLINE_EXCEEDED, "the brokers took too long")
+            message = self._last.of(topic, timeout=min(left, PATIENCE))
+            if len(message.payload or b"") > room:
+                problem = f"the messages are larger than {UTWIN_BYTES} bytes; ask for fewer topics"
+                raise UStatusError(UCode.RESOURCE_EXHAUSTED, problem)
         except UStatusError as error:
             return core.MessageResponse(topic=topic, status=error.status)
         return core.MessageResponse(topic=topic, status=UStatus(UCode.OK), message=message)
