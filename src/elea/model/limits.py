@@ -79,6 +79,12 @@ __all__ = [
     "NODE_ID_BYTES",
     "PACED_SAMPLES",
     "PATIENCE",
+    "PREDICATE_CHARS",
+    "PREDICATE_DEPTH",
+    "PREDICATE_INDEX",
+    "PREDICATE_PATH",
+    "PREDICATE_PATTERN",
+    "PREDICATE_TERMS",
     "PROTOBUF_DEPTH",
     "PUTS_BYTES",
     "PUTS_SAMPLES",
@@ -495,6 +501,24 @@ MEMORY_PENDING: Final = 16
 
 PATIENCE: Final = 5.0
 """Seconds a producer waits for a consumer that takes nothing; half a lease, as for a blocked message on a link."""
+
+PREDICATE_CHARS: Final = 8_192
+"""Characters of a predicate, as many as a key expression may have; long lists of constants fit."""
+
+PREDICATE_DEPTH: Final = 32
+"""Parentheses and NOTs within each other: the parser and the compilers recurse as deep."""
+
+PREDICATE_TERMS: Final = 256
+"""Comparisons, constants of an IN and arguments of functions in one predicate: the work for each sample."""
+
+PREDICATE_PATTERN: Final = 256
+"""Characters of a pattern of LIKE or MATCH: matching costs at most this many steps for each character of the text."""
+
+PREDICATE_PATH: Final = 16
+"""Names and places in arrays of one field of a predicate."""
+
+PREDICATE_INDEX: Final = 65_535
+"""The last place in an array that a predicate can name: columns are cut out up to there."""
 
 PROTOBUF_DEPTH: Final = 100
 """Groups within groups of a protobuf that are skipped; the protobuf libraries stop there too."""
