@@ -17,16 +17,17 @@ ALLOWED = {
     "wire": {"model", "notation"},
     "protocol": {"model", "notation", "wire"},
     "space": {"model", "notation", "wire", "protocol"},
+    "content": {"model", "wire"},
     "store": {"model", "wire"},
-    "columnar": {"model", "wire"},
+    "columnar": {"model", "wire", "content"},
     "io": {"model", "notation", "wire", "protocol", "space"},
-    "node": {"model", "notation", "wire", "protocol", "space", "store", "columnar", "io"},
-    "api": {"model", "notation", "wire", "protocol", "space", "store", "columnar", "io", "node"},
+    "node": {"model", "notation", "wire", "protocol", "space", "content", "store", "columnar", "io"},
+    "api": {"model", "notation", "wire", "protocol", "space", "content", "store", "columnar", "io", "node"},
 }
 EVERYTHING_BELOW = set(ALLOWED)
 DOORS = {"aio", "uprotocol", "dds", "spark", "cli", "console", "testing", "demo"}
 
-BELOW_IO = ("model", "notation", "wire", "protocol", "space")
+BELOW_IO = ("model", "notation", "wire", "protocol", "space", "content")
 BANNED = {"asyncio", "socket", "ssl", "time", "random", "os", "threading", "pyspark"}
 COMMAND_LINE_DOORS = {"dds", "uprotocol", "spark", "demo"}
 """What the command line may reach besides the layers: it is the door through which people try the others."""

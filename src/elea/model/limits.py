@@ -25,6 +25,8 @@ __all__ = [
     "CLI_UNIT_BYTES",
     "CLOCK_DRIFT_NS",
     "CLOCK_MARGIN_NS",
+    "CONTENT_BYTES",
+    "CONTENT_DEPTH",
     "CONTROL_BATCHES",
     "DEFAULT_CAPACITY",
     "DOLLAR_WEIGHT",
@@ -467,6 +469,12 @@ QUEUE_BYTES: Final = 1 << 20
 A Python program hands over in larger gulps: the interpreter may keep the writing thread waiting for 5 ms, in which
 a busy publisher makes 1 MB. A message is taken while less than this waits, so one message may stand above the bound.
 """
+
+CONTENT_BYTES: Final = 1 << 22
+"""Bytes of a payload that is decoded for a predicate: some 40 ms. A larger one is unknown to every predicate."""
+
+CONTENT_DEPTH: Final = 64
+"""Arrays and maps within each other in CBOR that is decoded for a predicate; the reader recurses as deep."""
 
 CONTROL_BATCHES: Final = 64
 """Ready-made batches (keep alive, close) waiting at once; when the link is that stuck, more of them help nobody."""
