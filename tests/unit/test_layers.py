@@ -17,18 +17,19 @@ ALLOWED = {
     "wire": {"model", "notation"},
     "protocol": {"model", "notation", "wire"},
     "space": {"model", "notation", "wire", "protocol"},
+    "content": {"model", "wire"},
     "store": {"model", "wire"},
-    "columnar": {"model", "wire"},
+    "columnar": {"model", "wire", "content"},
     "io": {"model", "notation", "wire", "protocol", "space"},
-    "node": {"model", "notation", "wire", "protocol", "space", "store", "columnar", "io"},
+    "node": {"model", "notation", "wire", "protocol", "space", "content", "store", "columnar", "io"},
     "tiny": set(),
-    "api": {"model", "notation", "wire", "protocol", "space", "store", "columnar", "io", "node"},
+    "api": {"model", "notation", "wire", "protocol", "space", "content", "store", "columnar", "io", "node"},
 }
 EVERYTHING_BELOW = set(ALLOWED) - {"tiny"}
 """`tiny` stands by itself: a device has nothing else."""
 DOORS = {"aio", "uprotocol", "dds", "spark", "cli", "console", "testing", "demo"}
 
-BELOW_IO = ("model", "notation", "wire", "protocol", "space", "tiny")
+BELOW_IO = ("model", "notation", "wire", "protocol", "space", "content", "tiny")
 BANNED = {"asyncio", "socket", "ssl", "time", "random", "os", "threading", "pyspark"}
 COMMAND_LINE_DOORS = {"dds", "uprotocol", "spark", "demo"}
 """What the command line may reach besides the layers: it is the door through which people try the others."""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tests.vectors.behaviour import behaviour_cases
 from tests.vectors.cases import Case, Json, Record
+from tests.vectors.filters import filter_cases
 from tests.vectors.octets import malformed_case, valid_case, zenoh1_case
 from tests.vectors.refusals import definitions_case, form_case
 from tests.vectors.semantics import semantics_case
@@ -40,10 +41,10 @@ DICT_KINDS: tuple[tuple[frozenset[str], DictKind], ...] = (
 BEHAVIOUR = frozenset({"sent_network_message_hex", "router_answers"})
 
 PARTITION = frozenset({"partition", "topic", "durability", "resource"})
+FILTER = frozenset({"expression", "parameters", "ids"})
 
 # Members that tell a kind of later work, and what it waits for.
 LATER: tuple[tuple[frozenset[str], str], ...] = (
-    (frozenset({"expression"}), "DDS filter expressions: predicates are later work"),
     (frozenset({"type", "value", "hex"}), "CDR data: the DDS door is later work"),
 )
 
@@ -92,6 +93,8 @@ def _dict_cases(content: Record) -> Iterator[Case]:
         yield Case("file", reason=UNKNOWN)
     elif records[0].keys() >= PARTITION:
         yield from partition_cases(content)
+    elif records[0].keys() >= FILTER:
+        yield from filter_cases(content)
     else:
         yield from _skipped(content, _reason(records[0]))
 

@@ -43,6 +43,7 @@ def outcome(path: Path, content: object, capsys: pytest.CaptureFixture[str]) -> 
         "xrce2017/malformed.json",
         "zenoh2018/semantics.json",
         "dds/partition_map.json",
+        "dds/filter.json",
     ],
 )
 def test_kind_is_known_under_any_name(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:

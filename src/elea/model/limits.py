@@ -25,6 +25,8 @@ __all__ = [
     "CLI_UNIT_BYTES",
     "CLOCK_DRIFT_NS",
     "CLOCK_MARGIN_NS",
+    "CONTENT_BYTES",
+    "CONTENT_DEPTH",
     "CONTROL_BATCHES",
     "DEFAULT_CAPACITY",
     "DOLLAR_WEIGHT",
@@ -79,6 +81,12 @@ __all__ = [
     "NODE_ID_BYTES",
     "PACED_SAMPLES",
     "PATIENCE",
+    "PREDICATE_CHARS",
+    "PREDICATE_DEPTH",
+    "PREDICATE_INDEX",
+    "PREDICATE_PATH",
+    "PREDICATE_PATTERN",
+    "PREDICATE_TERMS",
     "PROTOBUF_DEPTH",
     "PUTS_BYTES",
     "PUTS_SAMPLES",
@@ -464,6 +472,12 @@ A Python program hands over in larger gulps: the interpreter may keep the writin
 a busy publisher makes 1 MB. A message is taken while less than this waits, so one message may stand above the bound.
 """
 
+CONTENT_BYTES: Final = 1 << 22
+"""Bytes of a payload that is decoded for a predicate: some 40 ms. A larger one is unknown to every predicate."""
+
+CONTENT_DEPTH: Final = 64
+"""Arrays and maps within each other in CBOR that is decoded for a predicate; the reader recurses as deep."""
+
 CONTROL_BATCHES: Final = 64
 """Ready-made batches (keep alive, close) waiting at once; when the link is that stuck, more of them help nobody."""
 
@@ -497,6 +511,24 @@ MEMORY_PENDING: Final = 16
 
 PATIENCE: Final = 5.0
 """Seconds a producer waits for a consumer that takes nothing; half a lease, as for a blocked message on a link."""
+
+PREDICATE_CHARS: Final = 8_192
+"""Characters of a predicate, as many as a key expression may have; long lists of constants fit."""
+
+PREDICATE_DEPTH: Final = 32
+"""Parentheses and NOTs within each other: the parser and the compilers recurse as deep."""
+
+PREDICATE_TERMS: Final = 256
+"""Comparisons, constants of an IN and arguments of functions in one predicate: the work for each sample."""
+
+PREDICATE_PATTERN: Final = 256
+"""Characters of a pattern of LIKE or MATCH: matching costs at most this many steps for each character of the text."""
+
+PREDICATE_PATH: Final = 16
+"""Names and places in arrays of one field of a predicate."""
+
+PREDICATE_INDEX: Final = 65_535
+"""The last place in an array that a predicate can name: columns are cut out up to there."""
 
 PROTOBUF_DEPTH: Final = 100
 """Groups within groups of a protobuf that are skipped; the protobuf libraries stop there too."""

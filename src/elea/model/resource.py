@@ -3,14 +3,13 @@
 A resource is a path and tags: `zenoh://home/*/temp#transient`. Its wildcards work on characters, not on
 chunks: `?` is one character, `*` any number of them within a name, `**` any number across names. A selection
 adds a predicate. The 1.x grammar is `elea.model.keyexpr`; both kinds meet in `elea.model.pattern`. What a
-predicate means is not known here. Spec: zenoh-2018.md sections 5.16 and 5.17, decisions DEC-18, 19, 22, 23,
-32.
+predicate means is known in `elea.model.predicate`. Spec: zenoh-2018.md sections 5.16 and 5.17, decisions DEC-18,
+19, 22, 23, 32.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Final
 
 from elea.model.errors import InvalidResource, InvalidSelector, LimitReached
@@ -39,8 +38,6 @@ _TAG: Final = re.compile(r"[A-Za-z0-9_.-]+")
 # DEC-22: the paper printed `\${s}` for `$ls`; every spelling met is read, one is written.
 _META: Final = re.compile(r"\\?\$(?:(?P<ls>ls|\{ls\}|\{s\})|id|\{id\})\Z")
 _WILDCARD: Final = re.compile(r"[?*]")
-
-PredicateCheck = Callable[[str], bool]
 
 
 def paths_intersect(a: str, b: str) -> bool:
@@ -140,23 +137,6 @@ class Resource:
         return f"{text}#{self.tags[0]}" if len(self.tags) == 1 else f"{text}#{{{','.join(self.tags)}}}"
 
 
-def looks_like_predicate(text: str) -> bool:
-    """Whether a text in braces can be a predicate rather than a list of tags.
-
-    A stand-in for the parser of the predicate language, which takes its place through the `is_predicate`
-    argument of `Selection.parse`: quotes and parentheses balance, and there is an operator or a call.
-    """
-    bare = re.sub(r"'(?:[^']|'')*'", "''", text)
-    depth = 0
-    for char in bare:
-        depth += (char == "(") - (char == ")")
-        if depth < 0:
-            return False
-    if depth or "'" in bare.replace("''", ""):
-        return False
-    return re.search(r"[<>=]|\w\s*\(|(?i:\b(?:like|between|is)\b)", bare) is not None
-
-
 @value_class
 class Selection:
     """A resource with a predicate over the content of its samples; no predicate holds for all.
@@ -170,10 +150,8 @@ class Selection:
     predicate: str | None = None
 
     @classmethod
-    def parse(
-        cls, text: str, scheme: str | None = None, *, is_predicate: PredicateCheck = looks_like_predicate
-    ) -> Selection:
-        """Read a selection of one scheme, or of either.
+    def parse(cls, text: str, scheme: str | None = None) -> Selection:
+        """Read a selection of one scheme, or of either. Whether a predicate behind `?` is one is found out by its user.
 
         Raises:
             InvalidResource: the resource part breaks the grammar.
@@ -186,6 +164,8 @@ class Selection:
         # DEC-19: the paper prints `#{luminosity>0}` where it means `#?{luminosity>0}`.
         if not predicate and tags[:1] == "{" and tags[-1:] == "}" and not _are_tags(tags[1:-1]):
             predicate, tags = tags[1:-1].strip(), ""
+            from elea.model.predicate import is_predicate  # not with the module: few nodes see a predicate
+
             if not is_predicate(predicate):
                 raise InvalidSelector(text, f"{predicate!r} is neither a list of tags nor a predicate")
         return cls(Resource.of_path(text, path, _parse_tags(text, tags)), predicate or None)
