@@ -537,3 +537,7 @@ UPROTOCOL_SUBSCRIPTIONS: Final = 10_000
 
 UPROTOCOL_TOPICS: Final = 256
 """Topics in one request to uTwin; each is a question to the broker."""
+
+MERGED_POSITIONS: Final = 200_000
+"""Positions of a log in one batch of a pipeline's table with `mode = "merge"`, unless the source's options say another
+number: the driver holds the rows of a batch while it merges them."""
