@@ -119,6 +119,61 @@ def test_table_is_refused_to_another_query_of_the_name_and_to_other_columns(spar
         delta.writer("s3://bucket/table")
 
 
+def test_columns_are_added_and_numbers_widened_and_the_rest_is_refused(spark: Any, tmp_path: Path) -> None:
+    table = tmp_path / "table"
+    before = spark.range(3).selectExpr("id AS n", "CAST(id AS INT) AS i", "named_struct('a', id) AS s", "'x' AS p")
+    after = spark.range(3, 6).selectExpr(
+        "CAST(id AS INT) AS n", "CAST(id AS INT) AS i", "named_struct('a', CAST(id AS INT), 'b', id * 2) AS s",
+        "'y' AS p", "CAST(id AS DOUBLE) AS more",
+    )  # fmt: skip
+
+    def put(rows: Any, batch: int, **options: Any) -> None:
+        delta.writer(table, query_id="q", partition_by="p", **options)(rows, batch)
+
+    put(before, 0)
+    with pytest.raises(ConfigError, match=r"column s.b is not in the table; column more is not .* evolve=True adds"):
+        put(after, 1)
+    put(after, 1, evolve=True)
+    put(after, 1, evolve=True)
+
+    assert sorted(DeltaTable(table).to_pyarrow_table().to_pylist(), key=lambda row: row["n"]) == [
+        *({"n": n, "i": n, "s": {"a": n, "b": None}, "p": "x", "more": None} for n in range(3)),
+        *({"n": n, "i": n, "s": {"a": n, "b": n * 2}, "p": "y", "more": float(n)} for n in range(3, 6)),
+    ]
+    for n, i, struct, said in (
+        ("n", "id", "named_struct('a', id, 'b', id)", "column i is integer in the table and long in the rows"),
+        ("n", "1", "named_struct('a', id)", "column s.b is not in the rows"),
+        ("N", "1", "named_struct('a', id, 'b', id)", "column N is written n in the table"),
+        ("n", "1", "'no'", "column s is struct in the table and string"),
+    ):
+        wrong = spark.range(1).selectExpr(f"id AS {n}", f"{i} AS i", f"{struct} AS s", "'x' AS p", "1.0D AS more")
+        with pytest.raises(ConfigError, match=said):
+            put(wrong, 2, evolve=True)
+    with pytest.raises(ConfigError, match="it is partitioned by p"):
+        delta.writer(table, query_id="q")(after, 3)
+
+
+def test_partitions_have_directories_and_compactions_sort(spark: Any, tmp_path: Path) -> None:
+    table = tmp_path / "table"
+    made = delta.writer(table, query_id="q", partition_by=["p"], cluster_by=["n"], compact_every=2)
+    rows = spark.range(0, 400_000, 1, 2).selectExpr("(id * 7919) % 400000 AS n", "IF(id % 2 = 0, 'even', NULL) AS p")
+    for batch in range(3):
+        made(rows, batch)
+
+    files = {Path(one).parent.name for one in DeltaTable(table).file_uris()}
+    assert files == {"p=even", "p=__HIVE_DEFAULT_PARTITION__"}
+    assert made.counts.compactions == 1
+    assert ids_of(table) == Counter(dict.fromkeys(range(400_000), 3))
+    with pytest.raises(ConfigError, match=r"cluster_by z of table .*: there is no such column"):
+        delta.writer(table, query_id="q", partition_by=["p"], cluster_by=["z"])(rows, 3)
+    with pytest.raises(ConfigError, match=r"cluster_by p of table .*: the table is partitioned by it"):
+        delta.writer(table, query_id="q", partition_by=["p"], cluster_by=["p"])(rows, 3)
+
+
+def ids_of(table: Path) -> Counter[int]:
+    return Counter(DeltaTable(table).to_pyarrow_table(columns=["n"]).column("n").to_pylist())
+
+
 def test_zombie_driver_is_refused_and_large_batches_are_written_by_executors(spark: Any, tmp_path: Path) -> None:
     table = tmp_path / "table"
     large = spark.range(0, 800_000, 1, 2)

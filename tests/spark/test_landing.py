@@ -120,3 +120,28 @@ def test_wrong_use_of_the_option_is_told(
 def test_batch_cannot_land(spark: Any, broker: StoringBroker, tmp_path: Path) -> None:
     with pytest.raises(Exception, match=r"option landing: it is for spark\.readStream"):
         spark.read.format("zenoh").options(connect=broker.locator, landing=str(tmp_path)).load("fleet/**").count()
+
+
+def test_partitioned_table_is_ingested_once(
+    spark: Any, broker: StoringBroker, session: elea.Session, tmp_path: Path
+) -> None:
+    options = {"connect": broker.locator, "startingOffsets": "earliest", "includeMetadata": "true"}
+
+    def drain() -> None:
+        query = elea.spark.ingest(
+            spark, "fleet/**", tmp_path / "landed", checkpoint=tmp_path / "checkpoint", options=options, trigger=NOW,
+            columns=["key", "offset", "kind"], partition_by="key", cluster_by="offset",
+        )  # fmt: skip
+        query.awaitTermination(120)
+
+    fill(session, 0, 100)
+    drain()
+    forget_last_commit(tmp_path, "checkpoint")
+    drain()
+    fill(session, 100, 20)
+    drain()
+
+    rows = rows_of(tmp_path / "landed")
+    assert [row["offset"] for row in rows] == list(range(120))
+    assert [row["key"] for row in rows] == [f"fleet/{n % 9}" for n in range(120)]
+    assert len({Path(one).parent.name for one in DeltaTable(tmp_path / "landed").file_uris()}) == 9

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
@@ -90,3 +91,75 @@ def test_window_of_another_length_is_refused_until_a_backfill(
     adopted = run("2 minutes")
     assert [note.split(":")[0] for note in adopted.notes] == ["table gold"]
     assert "note: table gold: its checkpoint is older" in "\n".join(adopted.lines())
+
+
+ADDED = """
+[pipeline]
+name = "added"
+connect = "{locator}"
+
+[source.numbers]
+keyexpr = "numbers"
+format = "json"
+schema = "n BIGINT{field}"
+{metadata}
+
+[step.doubled]
+sql = "SELECT n * 2 AS twice{column} FROM parsed"
+
+[step.parsed]
+sql = "SELECT value.n AS n{inner} FROM numbers"
+
+[table.raw]
+from = "numbers"
+path = "tables/raw"
+
+[table.doubled]
+from = "doubled"
+path = "tables/doubled"
+
+[table.newest]
+from = "doubled"
+path = "tables/newest"
+mode = "merge"
+keys = "twice"
+"""
+
+
+def test_columns_that_are_added_need_no_backfill_and_other_changes_are_refused(
+    spark: Any, broker: StoringBroker, session: elea.Session, tmp_path: Path
+) -> None:
+    def run(field: str = "", column: str = "", inner: str = "", metadata: str = "", **more: Any) -> Report:
+        values = {"field": field, "column": column, "inner": inner, "metadata": metadata, "locator": broker.locator}
+        (tmp_path / "added.toml").write_text(ADDED.format(**values))
+        return runner.run(specreader.read(tmp_path / "added.toml"), spark, once=True, **more)
+
+    def rows(table: str) -> list[dict[str, Any]]:
+        return sorted(pa.table(DeltaTable(tmp_path / "tables" / table).scan()).to_pylist(), key=str)
+
+    session.put("numbers", '{"n": 1, "text": "a"}', ack=True)
+    run()
+    session.put("numbers", '{"n": 2, "text": "b"}', ack=True)
+    report = run(", text STRING", ", text AS said", ", value.text", "metadata = true")
+    again = run(", text STRING", ", text AS said", ", value.text", "metadata = true")
+
+    assert rows("doubled") == [{"twice": 2, "said": None}, {"twice": 4, "said": "b"}]
+    assert rows("newest") == rows("doubled")
+    assert [(row["value"], row["offset"]) for row in sorted(rows("raw"), key=lambda row: row["value"]["n"])] == [
+        ({"n": 1, "text": None}, None), ({"n": 2, "text": "b"}, 1),
+    ]  # fmt: skip
+    assert report.notes[1] == (
+        "table doubled gets columns: source numbers (metadata, text STRING), step parsed (value . text), "
+        "step doubled (text AS said); rows of before have null there"
+    )
+    assert again.notes == ()
+    for changed in (
+        {"field": "", "column": "", "inner": ""},  # columns are gone
+        {"field": ", text INT", "column": ", text AS said", "inner": ", value.text"},
+        {"field": ", text STRING", "column": ", upper(text) AS said", "inner": ", value.text"},
+        {"field": ", text STRING", "column": ", text AS said, explode(split(text, '')) AS c", "inner": ", value.text"},
+    ):
+        with pytest.raises(PipelineChanged, match="doubled"):
+            run(**changed)
+    run(", text STRING", ", text AS said", ", value.text", backfill=True)
+    assert rows("doubled") == [{"twice": 2, "said": "a"}, {"twice": 4, "said": "b"}]

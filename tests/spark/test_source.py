@@ -265,6 +265,39 @@ def test_pushed_filters_narrow_what_is_asked_for(spark: Any, place: StoringBroke
         spark.conf.unset("spark.sql.python.filterPushdown.enabled")
 
 
+def test_second_query_of_a_load_whose_filters_were_pushed_is_refused(
+    spark: Any, place: StoringBroker, writer: elea.Session
+) -> None:
+    writer.put_batch([(f"claimed/{at % 5}/x", str(at)) for at in range(50)], timeout=60)
+    one = "key = 'claimed/1/x'"
+
+    def fresh() -> Any:
+        return load(spark, place, "claimed/**", pushdown="true", minPartitions="2")
+
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    try:
+        plain = fresh()
+        assert (plain.count(), plain.where(one).count()) == (50, 10)
+        with pytest.raises(Exception, match="narrowed by the filters of one query are read once more"):
+            plain.count()  # without the refusal: 10
+        for second in ("key = 'claimed/2/x'", one):
+            both = fresh()
+            with pytest.raises(Exception, match="another query of this load"):
+                both.where(one).union(both.where(second)).count()  # the second branch twice
+        branches = fresh()
+        with pytest.raises(Exception, match="read once more"):
+            branches.where(one).union(branches).count()
+        grouped = fresh()
+        left, right = grouped.where(one).groupBy("kind").count(), grouped.groupBy("kind").count()
+        with pytest.raises(Exception, match="read once more"):
+            left.union(right).collect()
+        assert [row["count"] for row in fresh().where(one).groupBy("kind").count().collect()] == [10]
+        assert fresh().where(one).union(fresh()).count() == 60
+        assert len(fresh().where(one).take(3)) == 3
+    finally:
+        spark.conf.unset("spark.sql.python.filterPushdown.enabled")
+
+
 # -- what cannot be --------------------------------------------------------------------------------------------------
 
 

@@ -577,3 +577,6 @@ UREQUEST_BYTES: Final = 1 << 16
 
 UTWIN_BYTES: Final = 16 << 20
 """Bytes of the payloads in one answer of uTwin; the topics behind are answered with RESOURCE_EXHAUSTED."""
+MERGED_POSITIONS: Final = 200_000
+"""Positions of a log in one batch of a pipeline's table with `mode = "merge"`, unless the source's options say another
+number: the driver holds the rows of a batch while it merges them."""

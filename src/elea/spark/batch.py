@@ -5,6 +5,7 @@ Spark plans a DataFrame once: its rows are those that were there at its first ac
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from elea.spark.logpartition import LogPartition, fetch, sliced, time_range
 from elea.spark.logs import Logs
 from elea.spark.offsets import EARLIEST, LATEST, Head, Offset, Place, parse_text
 from elea.spark.options import PARALLELISM, ReadOptions
+from elea.spark.pushdownclaims import Claims
 from elea.spark.rows import Made, Rows, payload_of
 from elea.spark.schema import CORRUPT, UPROTOCOL, VALUE
 from elea.spark.sessions import settle
@@ -141,11 +143,24 @@ class ZenohPushdownReader(ZenohBatchReader):
     """The same, asking the broker for less by what Spark filters; Spark applies every filter again.
 
     Only with the option `pushdown` and Spark's own switch: queries of one `load()` share what was pushed for one of
-    them (docs/spark.md), so every query needs a `load()` of its own.
+    them (docs/spark.md), so every query needs a `load()` of its own, and one that has none is refused.
     """
+
+    def __init__(self, options: ReadOptions, schema: StructType, load: str) -> None:
+        super().__init__(options, schema)
+        self._claims = Claims(load)
+        self._is_narrowed = False
 
     def pushFilters(self, filters: list[Any]) -> list[Any]:  # noqa: N802 - the name is Spark's
         from elea.spark.pushdown import narrowed
 
+        self._claims.plan()
+        self._is_narrowed = True
         self._options = narrowed(self._options, filters)
         return filters
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        if self._is_narrowed and isinstance(partition, (LogPartition, QueryPartition)):
+            piece = partition.piece if isinstance(partition, LogPartition) else partition.selector
+            self._claims.read(hashlib.sha256(repr(piece).encode()).hexdigest()[:32])
+        yield from super().read(partition)

@@ -19,7 +19,7 @@ import json
 import logging
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -28,7 +28,8 @@ from urllib.parse import unquote, urlsplit
 
 from elea.model.errors import ConfigError, TableConflict
 from elea.spark.arrowmap import ArrowMap
-from elea.spark.deltafiles import RESULT, File, task, write_file
+from elea.spark.deltafiles import DELTA, RESULT, Written, gathered, task
+from elea.spark.deltaschema import HINT, fitted
 from elea.spark.schema import nullable
 
 if TYPE_CHECKING:
@@ -44,6 +45,12 @@ COMPACT_EVERY: Final = 300
 
 LOG_RETENTION: Final = "interval 7 days"
 """How long a table remembers its versions; Delta's own 30 days are a million files at a batch a second."""
+
+PARTITIONS: Final = ("string", "integer", "long", "short", "byte", "boolean", "date")
+"""Types of columns that a table can be partitioned by."""
+
+CLUSTERS: Final = (*PARTITIONS, "timestamp", "float", "double", "binary")
+"""Types of columns that a table can be sorted by."""
 
 _log: Final = logging.getLogger("elea.spark")
 
@@ -73,15 +80,22 @@ class DeltaWriter:
         adopt: bool = False,
         compact_every: int | None = COMPACT_EVERY,
         log_retention: str = LOG_RETENTION,
+        partition_by: str | Sequence[str] = (),
+        cluster_by: str | Sequence[str] = (),
+        evolve: bool = False,
     ) -> None:
         self.path = local_path(path)
+        self.partition_by = _names(partition_by)
+        self.cluster_by = _names(cluster_by)
         self.name = name
         self.counts = Counts()
         self._query_id = query_id
         self._checkpoint = checkpoint
         self._adopt = adopt
         self._compact_every = compact_every
-        self._log_retention = log_retention
+        self._evolve = evolve
+        self._configuration = {"delta.logRetentionDuration": log_retention}
+        self._hint = HINT
         self._map = ArrowMap()
 
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
@@ -91,8 +105,7 @@ class DeltaWriter:
             ConfigError: the rows do not fit the table, or another query has written it under this name.
             TableConflict: another driver has committed this batch in the meantime.
         """
-        schema = self._shape(rows)
-        table = self._table(schema)
+        table, schema = self._table(self._shape(rows))
         query = self._query_id or query_of(rows) or noted(self._checkpoint)
         if query is not None and self._is_done(table, query, batch_id):
             self._pass_over(rows)
@@ -107,10 +120,7 @@ class DeltaWriter:
                 raise ConfigError("query_id", "behind Spark Connect nobody says which query this is", hint)
             if self._is_done(table, query, batch_id):
                 return
-        files = [File(one.path, one.size, one.rows, one.stats) for one in found if one.path is not None]
-        few = [one.inline for one in found if one.inline is not None]
-        if few:
-            files.append(write_file(self.path, _inline(few), schema))
+        files = list(gathered(map(_written, found), {"": (self.path, DELTA)}))
         self._commit(table, schema, files, query, batch_id)
         self.counts.batches += 1
         self.counts.rows += sum(file.rows for file in files)
@@ -124,7 +134,9 @@ class DeltaWriter:
 
     def _written(self, rows: DataFrame, schema: pa.Schema) -> list[Any]:
         """Write the rows of a batch to files; what came of it (`deltafiles.RESULT`)."""
-        found = self._map(rows, partial(task, directory=self.path, schema=schema.serialize().to_pybytes()), RESULT)
+        octets = schema.serialize().to_pybytes()
+        work = partial(task, directory=self.path, schema=octets, partition_by=self.partition_by)
+        found = self._map(rows, work, RESULT)
         self._map.note(sum(one.rows for one in found), sum(one.octets for one in found))
         return found
 
@@ -142,7 +154,10 @@ class DeltaWriter:
 
         try:
             table = DeltaTable(self.path)
-            table.optimize.compact()
+            if self.cluster_by:
+                table.optimize.z_order(list(self.cluster_by))
+            else:
+                table.optimize.compact()
             table.create_checkpoint()
             table.cleanup_metadata()
         except DeltaError as error:  # somebody else may be at it; there is a next time
@@ -152,17 +167,44 @@ class DeltaWriter:
 
     # -- the table -----------------------------------------------------------------------------------------------------
 
-    def _table(self, schema: pa.Schema) -> DeltaTable:
+    def _table(self, schema: pa.Schema) -> tuple[DeltaTable, pa.Schema]:
+        """The table, made if there is none, and the columns with which rows are written into it."""
         from deltalake import DeltaTable
 
+        self._check_columns(schema)
         if not DeltaTable.is_deltatable(self.path):
             Path(self.path).mkdir(parents=True, exist_ok=True)
             DeltaTable.create(
-                self.path, schema, mode="ignore", configuration={"delta.logRetentionDuration": self._log_retention}
+                self.path,
+                schema,
+                mode="ignore",
+                partition_by=list(self.partition_by),
+                configuration=self._configuration,
             )
         table = DeltaTable(self.path)
-        check_schema(self.path, table, schema)
-        return table
+        have = tuple(table.metadata().partition_columns)
+        if have != self.partition_by:
+            told = f"it is partitioned by {', '.join(have) or 'nothing'}"
+            raise ConfigError(f"table {self.path}", told, "say the same in partition_by, or choose another path")
+        return table, fitted(self.path, table, schema, evolve=self._evolve, hint=self._hint)
+
+    def _check_columns(self, schema: pa.Schema) -> None:
+        from deltalake import Schema
+
+        kinds = {field.name: str(getattr(field.type, "type", field.type)) for field in Schema.from_arrow(schema).fields}
+        for name in self.partition_by:
+            if kinds.get(name) not in PARTITIONS:
+                problem = f"it is {kinds[name]}" if name in kinds else "there is no such column"
+                hint = f"partition by columns of these types: {', '.join(PARTITIONS)}"
+                raise ConfigError(f"partition_by {name} of table {self.path}", problem, hint)
+        for name in self.cluster_by:
+            if kinds.get(name) not in CLUSTERS:
+                problem = f"it is {kinds[name].split('(')[0]}" if name in kinds else "there is no such column"
+                hint = f"cluster by columns of these types: {', '.join(CLUSTERS)}"
+                raise ConfigError(f"cluster_by {name} of table {self.path}", problem, hint)
+            if name in self.partition_by:
+                hint = "cluster by other columns: those in a directory have the same value there"
+                raise ConfigError(f"cluster_by {name} of table {self.path}", "the table is partitioned by it", hint)
 
     def _is_done(self, table: DeltaTable, query: str, batch_id: int) -> bool:
         """Whether the table has the batch. The answer and the commit must come from the same look at the table."""
@@ -189,18 +231,22 @@ class DeltaWriter:
     def _app_id(self, query: str) -> str:
         return f"{self.name}:{query}"
 
-    def _commit(self, table: DeltaTable, schema: pa.Schema, files: list[File], query: str, batch_id: int) -> None:
+    def _commit(self, table: DeltaTable, schema: pa.Schema, files: list[Written], query: str, batch_id: int) -> None:
         from deltalake import CommitProperties, DeltaTable, Transaction
         from deltalake.exceptions import CommitFailedError
         from deltalake.transaction import AddAction
 
         now_ms = time.time_ns() // 1_000_000
-        actions = [AddAction(file.path, file.size, {}, now_ms, True, file.stats) for file in files]
+        actions = [AddAction(one.path or "", one.size, one.partition, now_ms, True, one.stats) for one in files]
         # Under the plain name stands which query it is: a new checkpoint would number its batches from 0 again.
         marks = [Transaction(self._app_id(query), batch_id), Transaction(self.name, fingerprint(query))]
         try:
             table.create_write_transaction(
-                list(actions), "append", schema, commit_properties=CommitProperties(app_transactions=marks)
+                list(actions),
+                "append",
+                schema,
+                list(self.partition_by),
+                commit_properties=CommitProperties(app_transactions=marks),
             )
         except CommitFailedError as error:
             last = DeltaTable(self.path).transaction_version(self._app_id(query))
@@ -218,30 +264,53 @@ def writer(path: str | Path, **options: Any) -> DeltaWriter:
         adopt: write although another query, or one with a lost checkpoint, has written under the same name.
         compact_every: batches between compactions; None for never.
         log_retention: how long the table keeps its versions, set when it is made.
+        partition_by: columns of which each value has a directory; the table keeps to it for ever.
+        cluster_by: columns by which compactions sort (Z-order), so that filters on them read few files.
+        evolve: add columns that the table lacks; otherwise rows that have them are refused.
     """
     return DeltaWriter(path, **options)
 
 
 def write(
-    rows: DataFrame, path: str | Path, *, checkpoint: str | Path, trigger: dict[str, Any] | None = None, **options: Any
+    rows: DataFrame,
+    path: str | Path,
+    *,
+    checkpoint: str | Path,
+    trigger: dict[str, Any] | None = None,
+    mode: str = "append",
+    **options: Any,
 ) -> StreamingQuery:
-    """Start a query that appends a stream to a Delta table, exactly once.
+    """Start a query that puts a stream into a Delta table, exactly once.
 
     Args:
         checkpoint: where Spark notes what is done; it belongs to the table, and is not to be deleted without it.
         trigger: as of `DataStreamWriter.trigger`, e.g. `{"availableNow": True}`.
-        options: as of `writer`.
+        mode: `append`, or `merge`: rows take the place of those with the same `keys`; `sequence_by` says which is the
+            later one, `deletes` (a condition) which delete their key, `scd=2` keeps all with the time they were valid.
+        options: as of `writer`; of a merge `name`, `partition_by`, `cluster_by`, `compact_every`.
     """
+    if mode == "merge":
+        from elea.spark.pipeline.tables import merge_writer
+
+        merging = merge_writer(path, **options)
+        return start(rows, merging, checkpoint, trigger, name=options.get("name"))
+    if mode != "append":
+        raise ConfigError("mode", f"there is no mode {mode!r}", "it is append or merge")
     made = writer(path, checkpoint=checkpoint, **options)
-    return start(rows, made, checkpoint, trigger, named="name" in options)
+    return start(rows, made, checkpoint, trigger, name=options.get("name"))
 
 
 def start(
-    rows: DataFrame, made: DeltaWriter, checkpoint: str | Path, trigger: dict[str, Any] | None, *, named: bool
+    rows: DataFrame,
+    made: Callable[[DataFrame, int], None],
+    checkpoint: str | Path,
+    trigger: dict[str, Any] | None,
+    *,
+    name: str | None,
 ) -> StreamingQuery:
     """Start the query of a writer."""
     stream = rows.writeStream.foreachBatch(made).option("checkpointLocation", str(checkpoint))
-    stream = stream.queryName(made.name) if named else stream
+    stream = stream if name is None else stream.queryName(name)
     return (stream if trigger is None else stream.trigger(**trigger)).start()
 
 
@@ -266,26 +335,8 @@ def schema_of(rows: DataFrame) -> pa.Schema:
     return nullable(to_arrow_schema(rows.schema, timezone="UTC"))
 
 
-def check_schema(path: str, table: DeltaTable, schema: pa.Schema) -> None:
-    from deltalake import Schema
-
-    wanted = {field.name: field.type for field in Schema.from_arrow(schema).fields}
-    have = {field.name: field.type for field in table.schema().fields}
-    if wanted == have:
-        return
-    problems = [f"column {name} is not in the table" for name in wanted if name not in have]
-    problems += [f"column {name} is not in the rows" for name in have if name not in wanted]
-    problems += [
-        f"column {name} is {_kind(have[name])} in the table and {_kind(wanted[name])} in the rows"
-        for name in wanted
-        if name in have and wanted[name] != have[name]
-    ]
-    hint = "select and cast the columns of the table, or write to another table"
-    raise ConfigError(f"table {path}", "; ".join(problems), hint)
-
-
-def _kind(type_: Any) -> str:
-    return str(getattr(type_, "type", type_))
+def _names(given: str | Sequence[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
 
 
 def query_of(rows: DataFrame) -> str | None:
@@ -307,9 +358,7 @@ def fingerprint(query: str) -> int:
     return uuid.uuid5(uuid.NAMESPACE_OID, query).int >> 65
 
 
-def _inline(parts: list[Any]) -> Iterator[pa.RecordBatch]:
-    import pyarrow as pa
-
-    for part in parts:
-        with pa.ipc.open_stream(pa.py_buffer(bytes(part))) as stream:
-            yield from stream
+def _written(one: Any) -> Written:
+    """A row of `deltafiles.RESULT`."""
+    inline = None if one.inline is None else bytes(one.inline)
+    return Written("", one.path, one.size or 0, one.rows, one.stats or "", json.loads(one.partition), inline)

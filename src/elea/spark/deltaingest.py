@@ -7,6 +7,7 @@ files of a batch as `elea.spark.delta` does. A row costs a fifth of what it cost
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -63,7 +64,7 @@ def ingest(
         writing: as of `writer`.
     """
     files, made = landing(spark, key_expr, path, options=options, columns=columns, checkpoint=checkpoint, **writing)
-    return start(files, made, checkpoint, trigger, named="name" in writing)
+    return start(files, made, checkpoint, trigger, name=writing.get("name"))
 
 
 def landing(
@@ -82,5 +83,8 @@ def landing(
     source = spark.readStream.format("zenoh").options(**(options or {}))
     shape = source.load(key_expr)
     shape = shape if columns is None else shape.select(*columns)
-    files = source.option("landing", place).option("landingSchema", shape.schema.json()).load(key_expr)
-    return files.observe(LANDED, total("rows").alias("rows")), LandingWriter(place, schema_of(shape), **writing)
+    made = LandingWriter(place, schema_of(shape), **writing)
+    source = source.option("landing", place).option("landingSchema", shape.schema.json())
+    if made.partition_by:
+        source = source.option("landingPartitions", json.dumps(made.partition_by))
+    return source.load(key_expr).observe(LANDED, total("rows").alias("rows")), made

@@ -186,6 +186,9 @@ class ReadOptions(Access):
     landing_schema: str | None = _option()
     """The columns of the files, as Spark's JSON."""
 
+    landing_partitions: tuple[str, ...] = _option(listed, ())
+    """Columns of which each value has files of its own."""
+
     def check(self) -> None:
         super().check()
         if not self.key_exprs and self.selector is None:

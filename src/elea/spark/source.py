@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource
@@ -28,6 +29,11 @@ class ZenohDataSource(DataSource):
     sample once; what is written to one is stored once.
     """
 
+    def __init__(self, options: dict[str, str]) -> None:
+        super().__init__(options)
+        # Spark makes one for each `load()`, and copies it into every process that plans or reads for it.
+        self._load = uuid.uuid4().hex
+
     @classmethod
     def name(cls) -> str:
         return "zenoh"
@@ -49,7 +55,9 @@ class ZenohDataSource(DataSource):
 
         options = self._read_options(schema)
         options.check_batch()
-        return ZenohPushdownReader(options, schema) if options.pushdown else ZenohBatchReader(options, schema)
+        if options.pushdown:
+            return ZenohPushdownReader(options, schema, self._load)
+        return ZenohBatchReader(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - the name is Spark's
         from elea.spark.stream import ZenohStreamReader

@@ -313,7 +313,8 @@ class ZenohStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         from elea.spark.deltafiles import task
 
         rows = rows_maker(landed(options), options)
-        return task(self._rows(partition, rows), options.landing, nullable(rows.schema).serialize().to_pybytes())
+        schema = nullable(rows.schema).serialize().to_pybytes()
+        return task(self._rows(partition, rows), options.landing, schema, options.landing_partitions)
 
     def _rows(self, partition: InputPartition, rows: Rows) -> Iterator[pa.RecordBatch]:
         if isinstance(partition, LogPartition):

@@ -15,9 +15,10 @@ import pytest
 from deltalake import DeltaTable
 
 from elea.model.errors import ConfigError
+from elea.spark.deltafiles import DELTA, Piece, Written
 from elea.spark.pipeline import backfill
 from elea.spark.pipeline.maintenance import Upkeep
-from elea.spark.pipeline.rowsplitter import COUNTS, DELTA, GOOD, MASK, QUARANTINE, STAGED, Piece, Plan, Written, task
+from elea.spark.pipeline.rowsplitter import COUNTS, GOOD, MASK, QUARANTINE, STAGED, Plan, task
 from elea.spark.pipeline.spec import Duration, Expectation, Spec, Table
 from elea.spark.pipeline.tables import targets_of
 from elea.spark.pipeline.targets import DeltaTarget, ParquetTarget

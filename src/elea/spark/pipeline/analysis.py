@@ -88,7 +88,7 @@ def _all(spec: Spec, to: Reporter, here: SparkSession) -> None:
             _say(to, ("step", step.name, "sql"), "sql", error, step.sql)
     for sink in spec.sinks:
         if sink.reads in frames:
-            _sink(sink, frames[sink.reads], to, here)
+            _sink(spec, sink, frames[sink.reads], to, here)
 
 
 def empty(source: Source, spark: SparkSession) -> DataFrame:
@@ -121,13 +121,13 @@ def _watermarked(source: Source, rows: DataFrame) -> DataFrame:
     return rows if source.watermark is None else rows.withWatermark(source.event_column, source.watermark.text)
 
 
-def _sink(sink: Sink, frame: DataFrame, to: Reporter, spark: SparkSession) -> None:
+def _sink(spec: Spec, sink: Sink, frame: DataFrame, to: Reporter, spark: SparkSession) -> None:
     from pyspark.errors import PySparkException
 
     kind = "publish" if isinstance(sink, Publish) else "table"
     path = (kind, sink.name)
     try:
-        _check_streaming(frame, sink.mode, spark)
+        _check_streaming(frame, spec.output_mode(sink), spark)
     except PySparkException as error:
         _say(to, (*path, "from"), f"{kind} {sink.name}", error, "")
     if isinstance(sink, Table):
@@ -156,10 +156,16 @@ def _table(path: Entry, table: Table, frame: DataFrame, to: Reporter) -> None:
             frame.where(rule.check)
         except PySparkException as error:
             _say(to, (*path, "expect", number, "check"), f"check of {rule.name!r}", error, rule.check)
-    for name in table.partition_by:
-        if name.lower() not in (one.lower() for one in frame.columns):
-            fix = nearest(name, frame.columns, "columns are")
-            to.report_value((*path, "partition_by"), f"partition_by: {table.reads} has no column {name}", fix)
+    for what, names in table.named.items():
+        for name in names:
+            if name.lower() not in (one.lower() for one in frame.columns):
+                fix = nearest(name, frame.columns, "columns are")
+                to.report_value((*path, what), f"{what}: {table.reads} has no column {name}", fix)
+    if table.merge is not None and table.merge.deletes is not None:
+        try:
+            frame.where(table.merge.deletes)
+        except PySparkException as error:
+            _say(to, (*path, "deletes"), "deletes", error, table.merge.deletes)
 
 
 def _publish(path: Entry, publish: Publish, frame: DataFrame, to: Reporter) -> None:

@@ -19,9 +19,8 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 from elea.model.errors import ConfigError
-from elea.spark.deltafiles import told
+from elea.spark.deltafiles import Written, told
 from elea.spark.pipeline.definitions import definition_of, is_same, keep
-from elea.spark.pipeline.rowsplitter import Written
 from elea.spark.pipeline.spec import AVAILABLE_NOW, Spec, Table
 from elea.spark.pipeline.tables import targets_of
 from elea.spark.pipeline.targets import DeltaTarget, Target

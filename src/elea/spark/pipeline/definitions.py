@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from elea.model.errors import PipelineChanged
+from elea.spark.pipeline.additions import added
 from elea.spark.pipeline.ddl import TYPES
 from elea.spark.pipeline.problem import Wrong
 from elea.spark.pipeline.spec import Publish, Sink, Source, Spec, Table
@@ -88,7 +89,13 @@ def _source(source: Source) -> dict[str, Any]:
 
 def _table(spec: Spec, table: Table) -> dict[str, Any]:
     rules = [[one.name, " ".join(_words(one.check)), one.otherwise] for one in table.expect]
+    how = table.merge
+    merged: dict[str, Any] = {}
+    if how is not None:
+        deletes = None if how.deletes is None else " ".join(_words(how.deletes))
+        merged = {"keys": list(how.keys), "sequence_by": list(how.sequence_by), "deletes": deletes, "scd": how.scd}
     return {
+        **merged,
         "path": _place(spec, table.path),
         "format": table.format,
         "mode": table.mode,
@@ -194,6 +201,10 @@ def check(spec: Spec, *, accept_change: bool) -> tuple[str, ...]:
             )
             continue
         told = _differences(known["parts"], now[sink.name]["parts"])
+        new = _added(sink, place, known["parts"], now[sink.name]["parts"])
+        if new is not None:
+            notes.append(f"{name} gets columns: {', '.join(new)}; rows of before have null there")
+            continue
         if accept_change:
             notes.append(f"{name} goes on with another definition, as accepted: {', '.join(told)}")
         elif isinstance(sink, Publish) and not (place / "state").is_dir():
@@ -207,6 +218,13 @@ def check(spec: Spec, *, accept_change: bool) -> tuple[str, ...]:
     for note in notes:
         _log.warning("definition: %s", note)
     return tuple(notes)
+
+
+def _added(sink: Sink, checkpoint: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str] | None:
+    """What is new, if that is all and the table can go on: its rows are there, and nothing is computed over several."""
+    if not isinstance(sink, Table) or sink.format != "delta" or (checkpoint / "state").is_dir():
+        return None
+    return added(before, now)
 
 
 def _kept(checkpoint: Path) -> Definition | None:

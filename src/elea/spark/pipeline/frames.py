@@ -17,12 +17,16 @@ def source_id(spec: Spec, sink: str, source: str) -> str:
     return f"{spec.name}-{sink}-{source}"
 
 
-def source_frame(spark: SparkSession, source: Source, cursor: str | None = None) -> DataFrame:
-    """The rows of a source: a stream, or a table."""
+def source_frame(
+    spark: SparkSession, source: Source, cursor: str | None = None, *, limit: int | None = None
+) -> DataFrame:
+    """The rows of a source: a stream, or a table; `limit` is for the positions of a batch, unless options say one."""
     reader = spark.readStream if source.is_stream else spark.read
     options = source.read_options()
     if source.is_stream and cursor is not None:
         options.setdefault("sourceId", cursor)
+    if source.is_stream and limit is not None and not any("pertrigger" in _plain(name) for name in options):
+        options["maxOffsetsPerTrigger"] = str(limit)
     rows = reader.format("zenoh").options(**options).load()
     if not source.is_stream:
         return rows
@@ -42,7 +46,7 @@ def landing_source(spec: Spec, sink: Sink) -> Source | None:
     return next((one for one in plain if one.name == sink.reads), None)
 
 
-def frame_of(spark: SparkSession, spec: Spec, reads: str, sink: str) -> DataFrame:
+def frame_of(spark: SparkSession, spec: Spec, reads: str, sink: str, *, limit: int | None = None) -> DataFrame:
     """The rows of a source or step, with sources read under the name of the sink they are for.
 
     Sources and steps become temporary views of the session, and stay until the next sink makes its own: two sinks that
@@ -50,9 +54,13 @@ def frame_of(spark: SparkSession, spec: Spec, reads: str, sink: str) -> DataFram
     """
     for view in spec.upstream(reads):
         made = (
-            source_frame(spark, view, source_id(spec, sink, view.name))
+            source_frame(spark, view, source_id(spec, sink, view.name), limit=limit)
             if isinstance(view, Source)
             else spark.sql(view.sql)
         )
         made.createOrReplaceTempView(view.name)
     return spark.table(reads)
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", "").lower()

@@ -27,15 +27,22 @@ def look(parts: Parts, to: Reporter) -> tuple[Step, ...]:
 
 
 def _clashes(parts: Parts, to: Reporter) -> None:
-    """Sources and steps are views of SQL, which knows no capitals; tables and publishes have directories."""
-    seen: dict[str, tuple[str, str]] = {}
-    for kind, names in parts.names.items():
-        for name in names:
-            before = seen.setdefault(name.lower(), (kind, name))
-            if before != (kind, name):
-                line = to.places.key(before).line
-                what = f"{kind} {name} has the name of the {before[0]} in line {line}"
-                to.report((kind, name), what, "give one of them another name")
+    """Sources and steps are views of SQL, which knows no capitals; tables and publishes have directories.
+
+    A table or publish may have the name of what it reads, and of nothing else: `from` would be read wrongly.
+    """
+    seen: dict[str, list[tuple[str, str]]] = {}
+    for kind in ("source", "step", "table", "publish"):
+        for name in parts.names.get(kind, []):
+            before = seen.setdefault(name.lower(), [])
+            is_its_own = parts.reads.get((kind, name), "") == name
+            for other in before:
+                if not (is_its_own and other[0] in ("source", "step") and other[1] == name):
+                    line = to.places.key(other).line
+                    what = f"{kind} {name} has the name of the {other[0]} in line {line}"
+                    to.report((kind, name), what, "give one of them another name")
+                    break
+            before.append((kind, name))
 
 
 def _unknown(parts: Parts, to: Reporter) -> None:
@@ -124,6 +131,9 @@ def _directories(parts: Parts, to: Reporter) -> None:
         found.append((f"table {name}", ("table", name, "path"), _plain(table.path)))
         beside = table.path.with_name(f"{table.path.name}_backfill")
         found.append((f"the place of a backfill of {name}", ("table", name, "path"), _plain(beside)))
+        if table.merge is not None and table.merge.has_tombstones:
+            gone = table.path.with_name(f"{table.path.name}_deleted")
+            found.append((f"the deletions of {name}", ("table", name, "deletes"), _plain(gone)))
         if table.quarantine is not None:
             found.append((f"the quarantine of {name}", ("table", name, "quarantine"), _plain(table.quarantine)))
     for at, (what, entry, path) in enumerate(found):

@@ -65,10 +65,19 @@ TABLE: Final[Mapping[str, Key]] = {
     "from": _FROM,
     "path": Key(values.place, "directory, relative to the file", required=True),
     "format": Key(values.one_of("delta", "parquet"), "how it is stored", "delta"),
-    "mode": Key(values.one_of("append", "complete"), "`complete`: each batch replaces the table", "append"),
+    "mode": Key(
+        values.one_of("append", "complete", "merge"),
+        "`complete`: each batch replaces the table; `merge`: rows replace those of their key",
+        "append",
+    ),
+    "keys": Key(values.texts, "merge: the columns that make a key", ()),
+    "sequence_by": Key(values.texts, "merge: columns that say which of two rows is the later one", ()),
+    "deletes": Key(values.text, "merge: a condition in SQL; rows that delete their key"),
+    "scd": Key(values.scd, "merge: `1` keeps the latest row of a key, `2` all with the time they were valid", 1),
     "expect": Key(_rules, "rules for its rows, see below", []),
     "quarantine": Key(values.place, "directory for rows that break a rule; `<path>_quarantine` unless given"),
     "partition_by": Key(values.texts, "columns: a directory for each value", ()),
+    "cluster_by": Key(values.texts, "columns by which compactions sort (Z-order)", ()),
     "retention": Key(values.duration, "how long old versions stay readable; then their files are removed"),
 }
 PUBLISH: Final[Mapping[str, Key]] = {

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from elea.model.errors import EleaError
+from elea.model.limits import MERGED_POSITIONS
 from elea.spark.deltaingest import landing
 from elea.spark.pipeline.frames import frame_of, landing_source, source_id
 from elea.spark.pipeline.maintenance import Upkeep
@@ -77,7 +78,8 @@ class Query:
     def _frame(self, spark: SparkSession) -> DataFrame:
         source = landing_source(self._spec, self.sink)
         if source is None or self._writer is None:
-            return frame_of(spark, self._spec, self.sink.reads, self.sink.name)
+            limit = MERGED_POSITIONS if self.sink.mode == "merge" else None
+            return frame_of(spark, self._spec, self.sink.reads, self.sink.name, limit=limit)
         # Samples as they are: nothing has to pass through Spark's rows.
         options = {"sourceId": source_id(self._spec, self.sink.name, source.name), **source.read_options()}
         files, made = landing(spark, None, self._writer.targets[GOOD].directory, options=options)
@@ -94,7 +96,7 @@ class Query:
             assert isinstance(self.sink, Publish)
             writing = counted.writeStream.format("zenoh").options(**self.sink.write_options())
         place = self._spec.checkpoints / self.sink.name
-        writing = writing.outputMode(self.sink.mode).option("checkpointLocation", str(place))
+        writing = writing.outputMode(self._spec.output_mode(self.sink)).option("checkpointLocation", str(place))
         writing = writing.queryName(f"{self._spec.name}-{self.sink.name}-{uuid.uuid4().hex[:8]}")
         if self._spec.is_once:
             return writing.trigger(availableNow=True)
@@ -220,6 +222,7 @@ def _counts(writer: TableWriter) -> dict[str, Any]:
         "dropped": counts.dropped,
         "repeated": counts.repeated,
         "rules": dict(Counter(counts.rules)),
+        "merged": writer.merged,
     }
 
 

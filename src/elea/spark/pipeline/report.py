@@ -42,6 +42,9 @@ class SinkReport:
 
     compactions: int = 0
     removed_files: int = 0
+    merged: dict[str, int] = field(default_factory=dict)
+    """Rows of the table that merges have inserted, updated, deleted."""
+
     rules: dict[str, int] = field(default_factory=dict)
     """Rows that broke each rule."""
 
@@ -103,6 +106,7 @@ class Report:
         width = max([len(one.name) for one in self.sinks], default=0)
         for one in self.sinks:
             parts = [f"in {one.rows_in:,}", f"out {one.rows_out:,}"]
+            parts += [f"{name} {count:,}" for name, count in one.merged.items() if count]
             parts += [f"{name} {count:,}" for name, count in _odd(one) if count]
             parts.append(f"{one.batches} batches, median {one.batch_ms[0]} ms")
             found.append(f"  {one.name:<{width}}  {' · '.join(parts)}")

@@ -7,16 +7,13 @@ many tables it goes to. Files count only when the driver commits them, so a task
 from __future__ import annotations
 
 import json
-import os
-import uuid
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import quote
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
-from elea.spark.deltafiles import GROUP_ROWS, INLINE_BYTES, Statistics, cast, parquet_writer
+from elea.spark.deltafiles import DELTA, Piece, cast, parts
+from elea.spark.deltamerge import DELETED
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,21 +21,22 @@ if TYPE_CHECKING:
 __all__ = [
     "BROKEN",
     "COUNTS",
-    "DELTA",
     "GOOD",
     "MASK",
     "QUARANTINE",
     "RESULT",
     "STAGED",
-    "Piece",
+    "TOMBSTONES",
     "Plan",
-    "Written",
     "quarantined",
     "task",
 ]
 
 GOOD: Final = "good"
 QUARANTINE: Final = "quarantine"
+TOMBSTONES: Final = "tombstones"
+"""The table of deletions that a merge has beside it."""
+
 COUNTS: Final = "counts"
 """The row of a task that says how many rows broke which rule."""
 
@@ -51,9 +49,8 @@ BROKEN: Final = "broken_rules"
 RESULT: Final = "target string, path string, size bigint, rows bigint, stats string, partition string, inline binary"
 """What a task hands back: files, rows that are not worth one, and counts."""
 
-DELTA: Final = ".snappy.parquet"
 STAGED: Final = ".part"
-"""How names of files end, in a Delta table and where they wait to be renamed."""
+"""How names of files end where they wait to be renamed."""
 
 EXAMPLE_CHARS: Final = 300
 
@@ -69,6 +66,9 @@ class Plan:
     """Where files go, by target. A target that has the batch already is missing: its rows are computed and left out."""
 
     partition_by: tuple[str, ...] = ()
+    tombstones: tuple[str, ...] = ()
+    """The columns of the table of deletions."""
+
     rules: tuple[tuple[str, str], ...] = ()
     """Name, and what happens to rows that break it."""
 
@@ -77,19 +77,6 @@ class Plan:
     def bits(self, otherwise: str) -> int:
         """The rules with this consequence."""
         return sum(1 << index for index, (_, what) in enumerate(self.rules) if what == otherwise)
-
-
-@dataclass(frozen=True)
-class Written:
-    """A file, or some rows that wait for one, of a target and partition."""
-
-    target: str
-    path: str | None
-    size: int
-    rows: int
-    stats: str
-    partition: dict[str, str | None] = field(default_factory=dict)
-    inline: bytes | None = None
 
 
 def quarantined(schema: pa.Schema) -> pa.Schema:
@@ -132,11 +119,14 @@ class _Sorter:
         """A row that breaks a rule which ends the run."""
 
     def add(self, batch: pa.RecordBatch) -> None:
+        import pyarrow as pa
         import pyarrow.compute as pc
 
         rows = cast(batch, self._schema)
         self.counts["in"] += rows.num_rows
         self.counts["octets"] += batch.nbytes
+        if DELETED in self._schema.names and self._plan.tombstones:
+            self._keep(TOMBSTONES, rows.filter(rows.column(DELETED)).select(self._plan.tombstones))
         if not self._plan.rules:
             self._keep(GOOD, rows)
             return
@@ -156,7 +146,8 @@ class _Sorter:
         self._keep(GOOD, good)
         if apart.num_rows:
             names = self._names(mask.filter(aside))
-            schema = quarantined(self._schema)
+            kept = [field for field in self._schema if field.name != DELETED]
+            apart, schema = apart.select([field.name for field in kept]), quarantined(pa.schema(kept))
             self._keep(QUARANTINE, type(rows).from_arrays([*apart.columns, names], schema=schema))
         # Neither good, nor kept aside, nor the end of the run: dropped.
         over = pc.and_not(pc.not_equal(mask, 0), aside)
@@ -177,117 +168,10 @@ class _Sorter:
         if not rows.num_rows or target not in self._plan.directories:
             return
         by = self._plan.partition_by if target == GOOD else ()
-        for partition, part in _parts(rows, by):
+        for partition, part in parts(rows, by):
             at = (target, json.dumps(partition))
             if at not in self.pieces:
                 self.pieces[at] = Piece(
                     target, self._plan.directories[target], part.schema, partition, suffix=self._plan.suffix
                 )
             self.pieces[at].add(part)
-
-
-class Piece:
-    """Rows of one target and partition: held while they are few, then written to a file as they come."""
-
-    def __init__(
-        self,
-        target: str,
-        directory: str,
-        schema: pa.Schema,
-        partition: dict[str, str | None],
-        *,
-        suffix: str,
-        hold: int = INLINE_BYTES,
-    ) -> None:
-        self._target = target
-        self._directory = directory
-        self._schema = schema
-        self._partition = partition
-        self._suffix = suffix
-        self._hold = hold
-        self._held: list[pa.RecordBatch] = []
-        self._octets = 0
-        self._writer: Any = None
-        self._path = ""
-        self._statistics = Statistics(schema)
-
-    def add(self, rows: pa.RecordBatch) -> None:
-        """Take in some rows."""
-        self._octets += rows.nbytes
-        if self._writer is None and self._octets <= self._hold:
-            self._held.append(rows)
-            return
-        if self._writer is None:
-            self._open()
-            for held in self._held:
-                self._write(held)
-            self._held.clear()
-        self._write(rows)
-
-    def finish(self) -> Written:
-        """The file, on the disk; or the rows."""
-        if self._writer is None:
-            rows = sum(batch.num_rows for batch in self._held)
-            return Written(self._target, None, 0, rows, "", self._partition, _inline(self._schema, self._held))
-        self._writer.close()
-        path = Path(self._directory) / self._path
-        with path.open("rb") as file:
-            os.fsync(file.fileno())
-        statistics = self._statistics
-        size = path.stat().st_size
-        return Written(self._target, self._path, size, statistics.rows, statistics.form(), self._partition)
-
-    def _open(self) -> None:
-        below = [f"{name}={_folder(value)}" for name, value in self._partition.items()]
-        self._path = "/".join([*below, f"part-{uuid.uuid4()}{self._suffix}"])
-        path = Path(self._directory) / self._path
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._writer = parquet_writer(path, self._schema)
-
-    def _write(self, rows: pa.RecordBatch) -> None:
-        self._writer.write_batch(rows, row_group_size=GROUP_ROWS)
-        self._statistics.add(rows)
-
-
-# -- helpers -----------------------------------------------------------------------------------------------------------
-
-
-def _parts(rows: pa.RecordBatch, by: tuple[str, ...]) -> Iterator[tuple[dict[str, str | None], pa.RecordBatch]]:
-    """The rows of each partition, without the columns that are the same for all of them."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if not by:
-        yield {}, rows
-        return
-    rest = [name for name in rows.schema.names if name not in by]
-    for values in pa.table(rows.select(by)).group_by(by, use_threads=False).aggregate([]).to_pylist():
-        chosen = None
-        for name in by:
-            column, value = rows.column(name), values[name]
-            same = pc.is_null(column) if value is None else pc.fill_null(pc.equal(column, value), False)
-            chosen = same if chosen is None else pc.and_(chosen, same)
-        yield {name: _told(values[name]) for name in by}, rows.filter(chosen).select(rest)
-
-
-def _told(value: Any) -> str | None:
-    """A value of a partition, as Delta and the names of directories have it."""
-    if value is None:
-        return None
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _folder(value: str | None) -> str:
-    """The directory of a partition, from which many readers take the value."""
-    return "__HIVE_DEFAULT_PARTITION__" if value is None or value == "" else quote(value, safe="")
-
-
-def _inline(schema: pa.Schema, batches: list[pa.RecordBatch]) -> bytes:
-    import pyarrow as pa
-
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, schema) as stream:
-        for batch in batches:
-            stream.write_batch(batch)
-    found: bytes = sink.getvalue().to_pybytes()
-    return found

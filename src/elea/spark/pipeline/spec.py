@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from elea.spark.deltamerge import Merge
+from elea.spark.pipeline.sqltext import statement
 from elea.spark.schema import UPROTOCOL
 
 __all__ = ["AVAILABLE_NOW", "Duration", "Expectation", "Publish", "Sink", "Source", "Spec", "Step", "Table", "View"]
@@ -137,17 +139,32 @@ class Table:
     path: Path
     format: str = "delta"
     mode: str = "append"
-    """`append`: rows are added. `complete`: every batch replaces the table by the whole result of an aggregation."""
+    """`append`: rows are added. `complete`: every batch replaces the table by the whole result of an aggregation.
+    `merge`: rows take the place of those with the same key."""
+
+    merge: Merge | None = None
+    """How, if `mode` says so."""
 
     expect: tuple[Expectation, ...] = ()
     quarantine: Path | None = None
     """Where rows that break a rule go; None without a rule that says so."""
 
     partition_by: tuple[str, ...] = ()
+    cluster_by: tuple[str, ...] = ()
+    """Columns by which compactions sort the rows."""
+
     retention: Duration | None = None
     """Rows stay as long as the table; old versions and their files this long. None: until somebody vacuums."""
 
     line: int = 0
+
+    @property
+    def named(self) -> dict[str, tuple[str, ...]]:
+        """Columns that it names, by what they are for."""
+        found = {"partition_by": self.partition_by, "cluster_by": self.cluster_by}
+        return (
+            found if self.merge is None else {**found, "keys": self.merge.keys, "sequence_by": self.merge.sequence_by}
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,6 +246,14 @@ class Spec:
             wanted.update(found)
             todo += found
         return tuple(one for one in views.values() if one.name in wanted)
+
+    def output_mode(self, sink: Sink) -> str:
+        """What Spark calls the output mode. Rows that are merged may change: an aggregation gives what has changed."""
+        if sink.mode != "merge":
+            return sink.mode
+        steps = [one for one in self.upstream(sink.reads) if isinstance(one, Step)]
+        is_grouped = any(statement(one.sql).group_at is not None for one in steps)
+        return "update" if is_grouped else "append"
 
     def is_stream(self, name: str) -> bool:
         """Whether the view `name` goes on for ever: one of its sources does."""

@@ -9,9 +9,10 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from elea.model.errors import PipelineError
+from elea.model.errors import ConfigError, PipelineError
+from elea.spark.deltamerge import Merge
 from elea.spark.pipeline import ddl, graph, lines, sourceoptions, sqltext, streams, toml, values
 from elea.spark.pipeline.keys import EXPECTATION, KINDS, PIPELINE, SECTIONS, Key
 from elea.spark.pipeline.parts import Parts, Reporter
@@ -20,6 +21,9 @@ from elea.spark.pipeline.spec import Expectation, Publish, Source, Spec, Step, T
 from elea.spark.schema import UPROTOCOL
 
 __all__ = ["read", "text_of", "understand"]
+
+MERGE: Final = ("keys", "sequence_by", "deletes", "scd")
+"""Keys of a table for `mode = "merge"`."""
 
 
 def read(path: str | Path) -> Spec:
@@ -240,11 +244,31 @@ class _Reader(Reporter):
             name=name,
             reads=entries["from"],
             path=place,
+            merge=self._merge(path, entries),
             quarantine=quarantine,
             expect=rules,
             line=line,
-            **{one: entries[one] for one in ("format", "mode", "partition_by", "retention")},
+            **{one: entries[one] for one in ("format", "mode", "partition_by", "cluster_by", "retention")},
         )
+
+    def _merge(self, path: lines.Path, entries: dict[str, Any]) -> Merge | None:
+        """How rows are merged; None if they are not."""
+        given = [name for name in MERGE if entries[name] != SECTIONS["table"][name].default]
+        if entries.get("mode") != "merge":
+            for name in given:
+                self.report((*path, name), f"{name} is for rows that are merged", 'add mode = "merge", or leave it out')
+            return None
+        if entries.get("format") == "parquet":
+            self.report(
+                (*path, "format"), "files of parquet cannot be merged", 'write format = "delta", or leave it out'
+            )
+        try:
+            return Merge(entries["keys"], entries["sequence_by"], entries["deletes"], entries["scd"])
+        except ConfigError as error:
+            self.report(
+                (*path, error.path), f"{error.path}: {error.problem}", f"{error.hint}".replace("keys=", "keys = ")
+            )
+            return None
 
     def _expect(self, path: lines.Path, found: list[Any]) -> tuple[Expectation, ...]:
         rules: dict[str, Expectation] = {}

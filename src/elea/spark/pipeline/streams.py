@@ -187,10 +187,14 @@ def _columns(path: Entry, sink: Sink, parts: Parts, to: Reporter) -> None:
     if isinstance(sink, Publish):
         _publish(path, sink, columns, parts, to)
         return
-    for name in sink.partition_by if columns is not None and "" not in columns else ():
-        if name.lower() not in (one.lower() for one in columns or ()):
-            fix = nearest(name, columns or (), "columns are")
-            to.report_value((*path, "partition_by"), f"partition_by: {sink.reads} has no column {name}", fix)
+    for what, names in sink.named.items():
+        for name in names if columns is not None and "" not in columns else ():
+            if name.lower() not in (one.lower() for one in columns or ()):
+                fix = nearest(name, columns or (), "columns are")
+                to.report_value((*path, what), f"{what}: {sink.reads} has no column {name}", fix)
+    if sink.merge is not None and not _is_stream(parts, sink.reads) and _is_whole(parts, sink.reads):
+        what = f"{sink.reads} is no stream: every run writes table {sink.name} anew, and has nothing to merge with"
+        to.report((*path, "mode"), what, "leave mode out")
 
 
 def _publish(path: Entry, sink: Publish, columns: tuple[str, ...] | None, parts: Parts, to: Reporter) -> None:

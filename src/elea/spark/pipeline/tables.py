@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from elea.model.errors import ConfigError, ExpectationFailed
 from elea.spark.arrowmap import ArrowMap
-from elea.spark.delta import query_of, schema_of
+from elea.spark.delta import COMPACT_EVERY, local_path, query_of, schema_of
+from elea.spark.deltafiles import Written, gathered
+from elea.spark.deltamerge import DELETED, tombstone_schema
+from elea.spark.pipeline.mergetarget import MergeTarget
 from elea.spark.pipeline.rowsplitter import (
     BROKEN,
     COUNTS,
@@ -25,9 +28,8 @@ from elea.spark.pipeline.rowsplitter import (
     MASK,
     QUARANTINE,
     RESULT,
-    Piece,
+    TOMBSTONES,
     Plan,
-    Written,
     quarantined,
     task,
 )
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-__all__ = ["TableCounts", "TableWriter", "targets_of"]
+__all__ = ["TableCounts", "TableWriter", "merge_writer", "targets_of"]
 
 RULES: Final = 60
 """Rules of a table: one bit each in a number of 64."""
@@ -69,13 +71,37 @@ def targets_of(table: Table, pipeline: str, *, is_stream: bool = True) -> dict[s
     if any(one.otherwise == QUARANTINE for one in table.expect):
         path = table.quarantine or table.path.with_name(f"{table.path.name}_quarantine")
         found[QUARANTINE] = _target(table, path, f"{name}/quarantine", is_stream=is_stream)
-    found[GOOD] = _target(table, table.path, name, is_stream=is_stream, partition_by=table.partition_by)
+    if table.merge is None:
+        found[GOOD] = _target(
+            table, table.path, name, is_stream=is_stream, partition_by=table.partition_by, cluster_by=table.cluster_by
+        )
+        return found
+    gone: DeltaTarget | None = None
+    if table.merge.has_tombstones:
+        # Before the table: a deletion that is not remembered is worse than one that is remembered twice.
+        beside = table.path.with_name(f"{table.path.name}_deleted")
+        found[TOMBSTONES] = gone = DeltaTarget(beside, f"{name}/deleted", retention=table.retention)
+    found[GOOD] = MergeTarget(
+        table.path,
+        name,
+        table.merge,
+        gone=gone,
+        partition_by=table.partition_by,
+        cluster_by=table.cluster_by,
+        retention=table.retention,
+    )
     return found
 
 
 def _target(
-    table: Table, path: Path, name: str, *, is_stream: bool, partition_by: tuple[str, ...] = ()
-) -> Target:  # fmt: skip
+    table: Table,
+    path: Path,
+    name: str,
+    *,
+    is_stream: bool,
+    partition_by: tuple[str, ...] = (),
+    cluster_by: tuple[str, ...] = (),
+) -> Target:
     is_replaced = table.mode == "complete" or not is_stream
     if table.format == "parquet":
         if is_replaced:
@@ -83,7 +109,13 @@ def _target(
             raise ConfigError(f"table {table.name}", "files of parquet cannot be replaced while others read them", hint)
         return ParquetTarget(path, name)
     return DeltaTarget(
-        path, name, partition_by=partition_by, replace=is_replaced, adopt=not is_stream, retention=table.retention
+        path,
+        name,
+        partition_by=partition_by,
+        cluster_by=cluster_by,
+        replace=is_replaced,
+        adopt=not is_stream,
+        retention=table.retention,
     )
 
 
@@ -105,6 +137,12 @@ class TableWriter:
         self.landed: pa.Schema | None = None
         """The columns of the table, if batches are not its rows but files that have them (`elea.spark.deltaingest`)."""
         self._map = ArrowMap()
+
+    @property
+    def merged(self) -> dict[str, int]:
+        """Rows of the table that merges have inserted, updated and deleted."""
+        target = self.targets[GOOD]
+        return dict(target.merged) if isinstance(target, MergeTarget) else {}
 
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
         """Write a batch; see `write`."""
@@ -129,11 +167,11 @@ class TableWriter:
             raise ConfigError(
                 f"table {self.table.name}", f"its quarantine needs the name {BROKEN}", "rename the column"
             )
-        schemas = self._open(schema_of(rows) if self.landed is None else self.landed)
+        schema = self._open(schema_of(rows) if self.landed is None else self.landed)
         missing = {name: one for name, one in self.targets.items() if not one.is_done(query, batch_id)}
         if self.landed is None:
             # A batch that all tables have is computed all the same: Spark learns from it how far time has come.
-            files, told = self._computed(rows, schemas[GOOD], missing)
+            files, told = self._computed(rows, schema, missing)
         else:
             files, told = self._landed(rows, missing)
         if told["counts"].get("failed"):
@@ -148,32 +186,44 @@ class TableWriter:
             rows_written = sum(one.rows for one in by_target[name])
             if name == GOOD:
                 self.counts.rows_out += rows_written
-            else:
+            elif name == QUARANTINE:
                 self.counts.quarantined += rows_written
         if self.after is not None:
             self.after(batch_id)
 
-    def _open(self, schema: pa.Schema) -> dict[str, pa.Schema]:
-        schemas = {GOOD: schema, QUARANTINE: quarantined(schema)}
-        for name, target in self.targets.items():
-            target.open(schemas[name])
-        return schemas
+    def _open(self, schema: pa.Schema) -> pa.Schema:
+        # The quarantine comes first, but it has the columns that the table says.
+        written = self.targets[GOOD].open(schema)
+        if QUARANTINE in self.targets:
+            self.targets[QUARANTINE].open(quarantined(written))
+        if TOMBSTONES in self.targets and self.table.merge is not None:
+            self.targets[TOMBSTONES].open(tombstone_schema(self.table.merge, written))
+        return written
 
     def _computed(
         self, rows: DataFrame, schema: pa.Schema, missing: dict[str, Target]
     ) -> tuple[list[Written], dict[str, Any]]:
+        how = self.table.merge
+        checked, exempt = rows, ""
+        if how is not None and how.deletes is not None:
+            import pyarrow as pa
+
+            # A deletion has no values that a rule could be about.
+            checked, exempt = rows.selectExpr("*", f"coalesce({how.deletes}, false) AS `{DELETED}`"), f"`{DELETED}` OR "
+            schema = schema.append(pa.field(DELETED, pa.bool_()))
         plan = Plan(
             schema=schema.serialize().to_pybytes(),
             directories={name: target.directory for name, target in missing.items()},
-            partition_by=self.table.partition_by,
+            partition_by=self.table.partition_by if how is None else (),
+            tombstones=() if how is None or not how.has_tombstones else (*how.keys, *how.sequence_by),
             rules=tuple((one.name, one.otherwise) for one in self.table.expect),
             suffix=self.targets[GOOD].suffix,
         )
-        checked = rows
         if self.table.expect:
             # What is not true is broken, unknown (null) as well.
-            bits = [f"CASE WHEN ({one.check}) THEN 0L ELSE {1 << at}L END" for at, one in enumerate(self.table.expect)]
-            checked = rows.selectExpr("*", f"{' + '.join(bits)} AS `{MASK}`")
+            rules = [f"{exempt}({one.check})" for one in self.table.expect]
+            bits = [f"CASE WHEN {rule} THEN 0L ELSE {1 << at}L END" for at, rule in enumerate(rules)]
+            checked = checked.selectExpr("*", f"{' + '.join(bits)} AS `{MASK}`")
         found = self._map(checked, partial(task, plan=plan), RESULT)
         told: dict[str, Any] = {"counts": Counter(), "rules": Counter(), "example": ""}
         written: list[Written] = []
@@ -188,17 +238,16 @@ class TableWriter:
                 inline = None if one.inline is None else bytes(one.inline)
                 written.append(Written(one.target, one.path, one.size, one.rows, one.stats, partition, inline))
         self._map.note(told["counts"]["in"], told["counts"]["octets"])
-        return list(_merged(written, missing)), told
+        places = {name: (one.directory, one.suffix) for name, one in missing.items()}
+        return list(gathered(written, places)), told
 
     def _landed(self, rows: DataFrame, missing: dict[str, Target]) -> tuple[list[Written], dict[str, Any]]:
         """The files that tasks have written; if the table has them, they are not written once more."""
         found = rows.collect() if missing else []
-        written = [
-            Written(GOOD, one.path, one.size or 0, one.rows, one.stats or "", {}, one.inline and bytes(one.inline))
-            for one in found
-        ]
+        written = [_landed(one) for one in found]
         told = {"counts": {"in": sum(one.rows for one in found)}, "rules": {}, "example": ""}
-        return list(_merged(written, missing)), told
+        places = {name: (one.directory, one.suffix) for name, one in missing.items()}
+        return list(gathered(written, places)), told
 
     def _failure(self, told: dict[str, Any]) -> ExpectationFailed:
         ends = {one.name for one in self.table.expect if one.otherwise == "fail"}
@@ -213,26 +262,39 @@ class TableWriter:
         self.counts.rules.update(told["rules"])
 
 
-def _merged(found: list[Written], targets: dict[str, Target]) -> Iterator[Written]:
-    """Files as they are, and one for all rows of a target and partition that tasks have sent back."""
-    import pyarrow as pa
+def _landed(one: Any) -> Written:
+    """A row of `deltafiles.RESULT`."""
+    inline = None if one.inline is None else bytes(one.inline)
+    return Written(GOOD, one.path, one.size or 0, one.rows, one.stats or "", json.loads(one.partition), inline)
 
-    few: dict[tuple[str, str], list[Written]] = {}
-    for one in found:
-        if one.inline is None:
-            yield one
-        else:
-            few.setdefault((one.target, json.dumps(one.partition)), []).append(one)
-    for (name, _), parts in few.items():
-        piece: Piece | None = None
-        for part in parts:
-            with pa.ipc.open_stream(pa.py_buffer(part.inline)) as stream:
-                if piece is None:
-                    target = targets[name]
-                    piece = Piece(
-                        name, target.directory, stream.schema, part.partition, suffix=target.suffix, hold=-1
-                    )  # fmt: skip
-                for batch in stream:
-                    piece.add(batch)
-        if piece is not None:
-            yield piece.finish()
+
+def merge_writer(
+    path: str | Path,
+    *,
+    name: str = "elea",
+    keys: Sequence[str],
+    sequence_by: Sequence[str] = (),
+    deletes: str | None = None,
+    scd: int = 1,
+    partition_by: Sequence[str] = (),
+    cluster_by: Sequence[str] = (),
+    compact_every: int | None = COMPACT_EVERY,
+) -> TableWriter:
+    """A function for `foreachBatch` that merges every batch of a stream into a Delta table once (`delta.write`)."""
+    from elea.spark.deltamerge import Merge
+
+    how = Merge(tuple(keys), tuple(sequence_by), deletes, scd)
+    place = Path(local_path(path))
+    table = Table(
+        name=place.name, reads="", path=place, mode="merge", merge=how,
+        partition_by=tuple(partition_by), cluster_by=tuple(cluster_by),
+    )  # fmt: skip
+    made = TableWriter(table, name)
+
+    def after(batch_id: int) -> None:
+        target = made.targets[GOOD]
+        if compact_every and batch_id and batch_id % compact_every == 0 and isinstance(target, DeltaTarget):
+            target.compact()
+
+    made.after = after
+    return made

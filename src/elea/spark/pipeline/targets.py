@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from elea.model.errors import ConfigError, TableConflict
-from elea.spark.delta import LOG_RETENTION, DeltaWriter, check_schema, fingerprint, local_path
-from elea.spark.pipeline.rowsplitter import DELTA, STAGED
+from elea.spark.delta import LOG_RETENTION, DeltaWriter, fingerprint, local_path
+from elea.spark.deltafiles import DELTA
+from elea.spark.pipeline.rowsplitter import STAGED
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from elea.spark.pipeline.rowsplitter import Written
+    from elea.spark.deltafiles import Written
     from elea.spark.pipeline.spec import Duration
 
 __all__ = ["DeltaTarget", "ParquetTarget", "Target"]
@@ -29,8 +30,7 @@ __all__ = ["DeltaTarget", "ParquetTarget", "Target"]
 METADATA: Final = "elea."
 """What entries in a table's history begin with that say how many rows broke which rule."""
 
-PARTITIONS: Final = ("string", "integer", "long", "short", "byte", "boolean", "date")
-"""Types of columns that a table can be partitioned by."""
+REBUILD: Final = "make the table anew with --backfill, or cast in a step to the types that the table has"
 
 _log: Final = logging.getLogger("elea.spark")
 
@@ -45,8 +45,12 @@ class Target(Protocol):
     def directory(self) -> str:
         """Where tasks write them."""
 
-    def open(self, schema: pa.Schema) -> None:
-        """Look at the table; make it if there is none. What `is_done` and `commit` say and do is about this look."""
+    def open(self, schema: pa.Schema) -> pa.Schema:
+        """Look at the table; make it if there is none. What `is_done` and `commit` say and do is about this look.
+
+        Returns:
+            the columns with which rows are written.
+        """
 
     def is_done(self, query: str, batch_id: int) -> bool:
         """Whether the table has the batch."""
@@ -66,15 +70,23 @@ class DeltaTarget(DeltaWriter):
         name: str,
         *,
         partition_by: tuple[str, ...] = (),
+        cluster_by: tuple[str, ...] = (),
         replace: bool = False,
         adopt: bool = False,
         retention: Duration | None = None,
     ) -> None:
-        super().__init__(path, name=name, adopt=adopt)
-        self._partition_by = partition_by
-        self._replace = replace
         kept = LOG_RETENTION if retention is None else f"interval {max(round(retention.seconds), 1)} seconds"
-        self._configuration = {"delta.logRetentionDuration": kept}
+        super().__init__(
+            path,
+            name=name,
+            adopt=adopt,
+            log_retention=kept,
+            partition_by=partition_by,
+            cluster_by=cluster_by,
+            evolve=True,  # whether the definition may change is decided before a run
+        )
+        self._replace = replace
+        self._hint = REBUILD
         if retention is not None:
             self._configuration["delta.deletedFileRetentionDuration"] = kept
         self._opened: Any = None
@@ -84,31 +96,9 @@ class DeltaTarget(DeltaWriter):
     def directory(self) -> str:
         return self.path
 
-    def open(self, schema: pa.Schema) -> None:
-        from deltalake import DeltaTable, Schema
-
-        kinds = {field.name: str(getattr(field.type, "type", field.type)) for field in Schema.from_arrow(schema).fields}
-        for name in self._partition_by:
-            if kinds.get(name) not in PARTITIONS:
-                problem = f"it is {kinds[name]}" if name in kinds else "there is no such column"
-                hint = f"partition by columns of these types: {', '.join(PARTITIONS)}"
-                raise ConfigError(f"partition_by {name} of table {self.path}", problem, hint)
-        if not DeltaTable.is_deltatable(self.path):
-            Path(self.path).mkdir(parents=True, exist_ok=True)
-            DeltaTable.create(
-                self.path,
-                schema,
-                mode="ignore",
-                partition_by=list(self._partition_by),
-                configuration=self._configuration,
-            )
-        table = DeltaTable(self.path)
-        check_schema(self.path, table, schema)
-        have = tuple(table.metadata().partition_columns)
-        if have != self._partition_by:
-            told = f"it is partitioned by {', '.join(have) or 'nothing'}"
-            raise ConfigError(f"table {self.path}", told, "say the same in partition_by, or choose another path")
-        self._opened, self._schema = table, schema
+    def open(self, schema: pa.Schema) -> pa.Schema:
+        self._opened, self._schema = self._table(schema)
+        return self._schema
 
     def open_for_replacement(self, other: Any) -> None:
         """Look at the table, which will get the rows of another, whatever columns it has had so far."""
@@ -119,7 +109,7 @@ class DeltaTarget(DeltaWriter):
                 self.path,
                 other.schema(),
                 mode="ignore",
-                partition_by=list(self._partition_by),
+                partition_by=list(self.partition_by),
                 configuration=self._configuration,
             )
         self._opened, self._schema = DeltaTable(self.path), other.schema()
@@ -168,7 +158,7 @@ class DeltaTarget(DeltaWriter):
                 list(actions),
                 "overwrite" if replace else "append",
                 self._schema,
-                list(self._partition_by),
+                list(self.partition_by),
                 commit_properties=CommitProperties(custom_metadata=metadata, app_transactions=marks),
             )
         except CommitFailedError as error:
@@ -197,9 +187,10 @@ class ParquetTarget:
     def directory(self) -> str:
         return str(self._staged)
 
-    def open(self, schema: pa.Schema) -> None:
+    def open(self, schema: pa.Schema) -> pa.Schema:
         self.path.mkdir(parents=True, exist_ok=True)
         self._staged.mkdir(parents=True, exist_ok=True)
+        return schema
 
     def is_done(self, query: str, batch_id: int) -> bool:
         mine = self._prefix(query)

@@ -29,6 +29,7 @@ __all__ = [
     "one_of",
     "options",
     "place",
+    "scd",
     "start",
     "text",
     "texts",
@@ -62,6 +63,14 @@ def flag(value: Any) -> bool:
     if not isinstance(value, bool):
         raise Wrong(f"it is true or false, not {_kind(value)}", "write true or false, without quotes")
     return value
+
+
+def scd(value: Any) -> int:
+    """A type of slowly changing dimension."""
+    if value not in (1, 2) or isinstance(value, bool):
+        fix = "write 1 (the latest row of each key) or 2 (all rows, with the time they were valid)"
+        raise Wrong(f"there is no type {_shown(value)!r}", fix)
+    return int(value)
 
 
 def texts(value: Any) -> tuple[str, ...]:
