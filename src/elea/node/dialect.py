@@ -110,7 +110,11 @@ class Dialect:
         """The node ends."""
 
 
-_HOMES: Final = {"zenoh1": "elea.node.zenoh1.dialect"}
+_HOMES: Final = {
+    "zenoh1": "elea.node.zenoh1.dialect",
+    "zenoh2018": "elea.node.early.dialect",
+    "xrce2017": "elea.node.early.dialect",
+}
 _added: Final[dict[str, Callable[[Links], Dialect]]] = {}
 
 
@@ -135,7 +139,7 @@ def dialect_of(locator: Locator | str) -> str:
 
 def dialect_named(name: str, links: Links) -> Dialect:
     """A dialect for a node."""
-    made: Dialect = _added[name](links) if name in _added else home_of(name).make(links)
+    made: Dialect = _added[name](links) if name in _added else home_of(name).make(links, name)
     return made
 
 

@@ -16,6 +16,11 @@ __all__ = ["Keeper", "Route", "SampleRun"]
 class Keeper(Protocol):
     """A store, to which samples are handed by the thread that read them."""
 
+    @property
+    def durability(self) -> str:
+        """`transient` or `persistent`."""
+        ...
+
     def keep(self, pieces: Sequence[tuple[str, Sequence[RawSample]]], arrival_ns: int) -> None:
         """Take runs of samples, all of them with a timestamp. It may wait, which holds up the link they came from."""
         ...

@@ -316,6 +316,10 @@ class Space:
         source = None if neighbour is None else self._queries.asker(neighbour, request_id)
         return None if source is None else source.face
 
+    def declared(self, entity: Entity) -> list[str]:
+        """The keys that entities of a kind are declared on."""
+        return [record.key for record in self._declarations.all(entity)]
+
     def snapshot(self) -> Snapshot:
         """What is known now."""
         return take_snapshot(self._neighbours, self._declarations, self._interests)

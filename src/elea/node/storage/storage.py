@@ -99,6 +99,11 @@ class Storage:
         return self.stamping.restamped + self._stamper.replaced
 
     @property
+    def durability(self) -> str:
+        """Whether what it keeps outlives this process."""
+        return self.settings.durability
+
+    @property
     def groups(self) -> int:
         """Commits so far."""
         return self._committer.groups
