@@ -32,6 +32,7 @@ __all__ = [
     "EARLY_AHEAD",
     "EARLY_AHEAD_BYTES",
     "EARLY_DECLARED",
+    "EARLY_LENT",
     "EARLY_MESSAGE",
     "EARLY_PENDING",
     "EARLY_PULLS",
@@ -249,6 +250,9 @@ EARLY_SPACES: Final = 256
 
 EARLY_TAGS: Final = 100_000
 """Resources whose tags and properties a node remembers for the early dialects; the oldest gives way."""
+
+EARLY_LENT: Final = 8_192
+"""Resources that a broker gives ids to in one early session, so that pulled samples can name them; then by name."""
 
 EARLY_SNAPSHOT_BYTES: Final = 1 << 24
 """Octets of stored samples that wait to be pulled, or sent to a durable subscriber, by one session."""

@@ -79,6 +79,11 @@ class Machine:
     def refuse(self, error: EleaError) -> None:
         """The link is about to end because of what came, or a limit: say so if that is usual."""
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether the other node has everything that was written, as far as it can be known."""
+        return True
+
     def say_goodbye(self) -> None:
         """The session is about to end in good order: tell the other node, before everything that waits."""
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from elea.io.interrupts import Shield, is_main_thread
 from elea.io.loop import Loop
+from elea.model.errors import NotExpressible
 from elea.model.logger import logger
 from elea.model.node_id import NodeId
 from elea.model.qos import Role
@@ -151,6 +152,18 @@ class Node:
             self._due = float("inf")
             self.space.on_deadline(self.loop.now())
         self.settle()
+
+    def check_words(self, what: str) -> None:
+        """Raise if this node depends on others, and all of those it has speak dialects that have no word for this.
+
+        Raises:
+            NotExpressible: so it is.
+        """
+        if self.role is Role.CLIENT:
+            with self.lock:
+                dialects = {face.lacks.get(what, "") for face in self.space.faces() if face is not self.local}
+            if dialects and "" not in dialects:
+                raise NotExpressible(min(dialects), what)
 
     # -- samples ------------------------------------------------------------------------------------------------------
 

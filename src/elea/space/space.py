@@ -99,6 +99,10 @@ class Space:
         self._queries.drop(neighbour)
         self._routes.changed()
 
+    def faces(self) -> list[Face]:
+        """All neighbours, and the local face."""
+        return list(self._neighbours)
+
     def knows(self, face: Face) -> bool:
         """Whether a face has been added and not removed."""
         return face in self._neighbours

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from elea.model.errors import InvalidResource
@@ -55,8 +55,6 @@ class Arrivals:
         """Samples that came once more, for another subscriber of ours that takes them too."""
         self.not_kept = 0
         """Durable samples that no storage here takes."""
-        self.on_pull_end: Callable[[int, int], None] = lambda space, id: None
-        """Told that a pull of ours is over."""
         self._face = face
         self._origins: dict[_Name, _Origin] = {}
         self._has_some = False
@@ -78,7 +76,7 @@ class Arrivals:
             self._add(event, self._written(space, message), [message.payload])
         elif kind == "StreamData":
             if message.prid == 0:
-                self.on_pull_end(space, message.id)
+                self._face.asking.ended(space, message.id)
             else:
                 self._add(event, self._streamed(space, message, message.prid), [message.payload])
         elif not message.hasPrid:
@@ -86,7 +84,7 @@ class Arrivals:
         else:
             for one in message.payload:
                 if one.prid == 0:
-                    self.on_pull_end(space, message.id)
+                    self._face.asking.ended(space, message.id)
                 else:
                     self._add(event, self._streamed(space, message, one.prid), [one.payload])
 
@@ -95,6 +93,10 @@ class Arrivals:
             return
         face = self._face
         self.samples += len(payloads)
+        if face.asking.takes(event.space, getattr(event.message, "id", 0)):
+            for payload in payloads:
+                face.asking.answered(event.message.id, origin.key, payload)
+            return
         qos = RELIABLE_QOS if event.reliable else BEST_EFFORT_QOS
         run: list[RawSample] = [(0, 0, b"", qos, None, payload) for payload in payloads]
         face.outflow.add(origin.route, run, event.reliable, face.node.loop.wall_ns())

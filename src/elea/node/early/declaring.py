@@ -7,14 +7,17 @@ node that opened the session are 2, 6, 10 …, those of the other 4, 8, 12 …, 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from elea.model.errors import DeclarationRejected
 from elea.model.keytext import EARLY, intersects
 from elea.node.early.keys import paths_of
 from elea.protocol.early.neighbour import Neighbour
 
-__all__ = ["OwnDeclarations"]
+__all__ = ["ROOM_BESIDE", "OwnDeclarations"]
+
+ROOM_BESIDE: Final = 12
+"""Bytes of a Declare besides the name of a resource: headers, counts, number and id."""
 
 Done = Callable[[DeclarationRejected | None], None]
 
@@ -132,7 +135,3 @@ class OwnDeclarations:
 
     def _name(self, path: str) -> bytes:
         return f"{self._generation.scheme}{path}".encode()
-
-
-ROOM_BESIDE = 12
-"""Bytes of a Declare besides the name of a resource: headers, counts, number and id."""

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from elea.io.locator import Locator
 from elea.model.limits import MAX_PACKET
-from elea.model.qos import Role
 from elea.node.connection import Connection
 from elea.node.dialect import Dialect, Machine
 from elea.node.early.catalogue import Catalogue
@@ -45,19 +43,13 @@ class EarlyDialect(Dialect):
     def _machine(self, connection: Connection, timeout: float) -> Machine:
         options = options_of(connection.locator)
         node = self.links.node
-        offer = options.offer(
-            node.node_id, connection.link, self.links.settings.lease, is_broker=node.role is Role.ROUTER
-        )
+        offer = options.offer(node.node_id, connection.link, self.links.settings.lease, node.role)
         if connection.accepted:
             offer = replace(offer, admit=lambda pid: machine.admit(pid))
         else:
             offer = replace(offer, nonce=self.links.random.randbytes(4))
         machine = EarlyMachine(self, connection, offer, options.mtu or MAX_PACKET, timeout)
         return machine
-
-    def is_peer(self, connection: Connection) -> bool:
-        """Whether a locator says that a peer is there, not a broker."""
-        return bool(connection.locator) and Locator.parse(connection.locator).meta("role") == "peer"
 
     def told_locators(self) -> tuple[bytes, ...]:
         """What a Hello tells: addresses alone, as the papers write them."""

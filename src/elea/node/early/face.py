@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from elea.model.errors import DeclarationRejected, EleaError
+from elea.model.errors import DeclarationRejected
 from elea.model.logger import logger
 from elea.model.node_id import NodeId
 from elea.model.resource import ZENOH_SCHEME, Resource, Selection
 from elea.node.early.arrivals import Arrivals
+from elea.node.early.asking import Asking
 from elea.node.early.declaring import OwnDeclarations
 from elea.node.early.keys import key_of
 from elea.node.early.pulling import Pulling
@@ -34,7 +35,6 @@ from elea.space.face import (
     Undeclare,
 )
 from elea.space.face import Final as FinalMessage
-from elea.space.questions import ErrorBody
 from elea.space.regions import is_equal, is_gateway, is_north
 from elea.wire.details import RawSample
 
@@ -79,6 +79,7 @@ class EarlyFace(OutboxFace):
         """Control messages of the space that its dialect has no words for: queryables, tokens."""
         self.subscriptions = Subscriptions(neighbour.names, generation.scheme)
         self.pulling = Pulling(self)
+        self.asking = Asking(self)
         self.arrivals = Arrivals(self)
         self.own = OwnDeclarations(neighbour, initiates=machine.initiates, on_change=self._own_changed)
         self.wanted = Wanted(self)
@@ -86,6 +87,10 @@ class EarlyFace(OutboxFace):
         self._is_gateway = is_gateway(node.role, self.region)
 
     # -- what the neighbour says --------------------------------------------------------------------------------------
+
+    @property
+    def lacks(self) -> Mapping[str, str]:
+        return dict.fromkeys(("a queryable", "a liveliness token", "a deletion"), self.dialect)
 
     def happened(self, events: Sequence[Any], now: float) -> None:
         """What a packet brought, in its order."""
@@ -171,7 +176,7 @@ class EarlyFace(OutboxFace):
             case Response() | ResponseFinal():
                 self.pulling.answered(message)
             case Request():
-                self._refuse(message)
+                self.asking.ask(message)
             case FinalMessage():
                 pass  # its own questions only, which have their answers
             case _:
@@ -201,17 +206,11 @@ class EarlyFace(OutboxFace):
             with self.machine.lock:
                 if self.own.publish(message.id, message.key, done):
                     return
+        if message.kinds & Kinds.QUERYABLES and message.key is not None:
+            # It may have stored something of any key, and says so of none.
+            answers = Declare(Entity.QUERYABLE, message.id, message.key, interest_id=message.id)
+            self.node.later(lambda: self.node.control(self, answers))
         self.node.later(lambda: done(None))
-
-    def _refuse(self, request: Request) -> None:
-        """A query: there is no message for it."""
-        problem = f"{self.dialect} cannot express a query, here of {request.key}".encode()
-
-        def answer() -> None:
-            self.node.answer(self, Response(request.id, "", ErrorBody(problem), request.qos))
-            self.node.answer(self, ResponseFinal(request.id, request.qos))
-
-        self.node.later(answer)
 
     # -- samples out --------------------------------------------------------------------------------------------------
 
@@ -273,12 +272,9 @@ class EarlyFace(OutboxFace):
             "unnamed_samples": self.subscriptions.unnamed,
             "unspoken_deletions": self.deletions,
             "unspoken_declarations": self.unspeakable + self.own.inexpressible,
+            "unspoken_queries": self.asking.refused,
             "rejected_declarations": self.own.rejected,
         }
-
-    def failed(self, error: EleaError) -> None:
-        """Something that was done for it later has failed."""
-        _log.warning("early session: node=%s problem=%s", NodeId(self.subject.node_id), error)
 
 
 def _resource_of(subject: Named) -> Resource:

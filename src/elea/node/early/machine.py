@@ -164,7 +164,7 @@ class EarlyMachine(Machine):
                 raise SessionRefused(int(Reason.GENERIC), f"no session with {NodeId(node_id)}: {refusal.value}")
         self.outbox = connection.make_outbox(self._take, room=self.session.offer.mtu, told=True)
         link = connection.link
-        subject = Subject(node_id, self._role(node.role), link=link.remote, local=link.local)
+        subject = Subject(node_id, self._role(node.role, agreement.is_broker), link=link.remote, local=link.local)
         face = EarlyFace(node, subject, self.outbox, EarlyEncoder(), self, dialect.catalogue)
         face.on_stalled = lambda: connection.end(
             SessionClosed(Reason.OUT_OF_RESOURCES, "the other node takes no more messages")
@@ -174,13 +174,16 @@ class EarlyMachine(Machine):
             self.session.push = self._push
         return face
 
-    def _role(self, own: Role) -> Role:
-        """What the other node is, as far as that can be known: Open and Accept do not say it."""
+    def _role(self, own: Role, is_broker: bool | None) -> Role:
+        """What the other node is for this one.
+
+        Everybody is a client to a broker. Who does not say what it is: one that we have connected to is a broker, one
+        that has connected to us, who are none, a peer.
+        """
         if own is Role.ROUTER:
             return Role.CLIENT
-        if self.initiates:
-            return Role.PEER if own is Role.PEER and self._dialect.is_peer(self._connection) else Role.ROUTER
-        return Role.PEER
+        said = self.initiates if is_broker is None else is_broker
+        return Role.ROUTER if said else Role.PEER
 
     def on_joining(self) -> None:
         self._loop.soon(self._joined)

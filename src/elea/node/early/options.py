@@ -9,6 +9,7 @@ from elea.io.link import Link
 from elea.io.linkerrors import LocatorError
 from elea.io.locator import Locator
 from elea.model.limits import MAX_PACKET, SN_BITS_MAX, SN_BITS_MIN
+from elea.model.qos import Role
 from elea.protocol.early.terms import Offer
 
 __all__ = ["Options", "options_of"]
@@ -40,7 +41,7 @@ class Options:
     lease: float | None = None
     conduits: int = CONDUITS
 
-    def offer(self, pid: bytes, link: Link, lease: float, *, is_broker: bool) -> Offer:
+    def offer(self, pid: bytes, link: Link, lease: float, role: Role) -> Offer:
         """What this node brings to a session over a link."""
         mtu = min(link.mtu, MAX_PACKET if link.streamed else UDP_MTU) if self.mtu is None else self.mtu
         made = Offer(
@@ -50,7 +51,8 @@ class Options:
             commit_mode=COMMIT_MODE,
             mtu=mtu,
             lifetime=0.0 if link.reliable else LIFETIME,
-            is_broker=is_broker,
+            is_broker=role is Role.ROUTER,
+            is_peer=role is Role.PEER,
         )
         if self.sn_bits is not None:
             return replace(made, sn_bits=self.sn_bits)

@@ -11,17 +11,19 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from elea.io.outbox import FORWARDED, REFUSED
+from elea.model.errors import RuleBroken
 from elea.model.keytext import cover
 from elea.model.keytext import pattern_of as keys_of
-from elea.model.limits import EARLY_SNAPSHOT_BYTES, PACED_SAMPLES
+from elea.model.limits import EARLY_LENT, EARLY_SNAPSHOT_BYTES, PACED_SAMPLES
 from elea.model.qos import QueryTarget
 from elea.model.resource import Resource, Selection, tags_agree
 from elea.node.early.arrivals import PROPERTY
 from elea.node.early.catalogue import children
+from elea.node.early.declaring import ROOM_BESIDE
 from elea.node.early.keys import key_of, pattern_of, place_of
 from elea.node.early.subscriptions import Subscription, tags_of
 from elea.protocol.early.names import Subject
-from elea.protocol.early.numbered import stream_entry, vle
+from elea.protocol.early.numbered import plain_entry, stream_entry, vle
 from elea.protocol.early.pulls import Due, Pulls
 from elea.space.face import Request, Response, ResponseFinal
 from elea.space.questions import ErrorBody, QueryBody
@@ -35,6 +37,9 @@ __all__ = ["Pulling"]
 
 AT_ONCE: Final = 64
 """Samples of each queue that are sent before the next one has its turn."""
+
+FIRST_LENT: Final = 1 << 32
+"""Where the ids begin that a broker gives to resources which a neighbour has none for: far from those it chooses."""
 
 STORE_MS: Final = 10_000
 """Milliseconds the stores have to answer."""
@@ -73,6 +78,7 @@ class Pulling:
         self._pulls: Pulls[Waiting] = Pulls(self._generation)
         self._asked: dict[int, _Asked] = {}
         self._next = 1 << 20
+        self._lent = 0
 
     def counters(self) -> Mapping[str, int]:
         return {
@@ -238,7 +244,25 @@ class Pulling:
         known = face.catalogue.get(key)
         tags = () if known is None else known.tags
         address = face.subscriptions.address(to, space, id, subject, resource, tags)
+        if not address.id and isinstance(resource, Resource) and self._lend(conduit, space, resource):
+            address = face.subscriptions.address(to, space, id, subject, resource, tags)
         self._push(conduit, (address.reliable if reliable else address.best_effort, payload), reliable)
+
+    def _lend(self, conduit: int, space: int, resource: Resource) -> bool:
+        """Give a resource an id of our own, so that a sample can be told to belong to the pull (Z18-PUL-04)."""
+        m = self._generation.messages
+        name = str(Resource(self._generation.scheme, resource.path, (), resource.meta)).encode()
+        neighbour = self._face.machine.neighbour
+        if self._lent >= EARLY_LENT or len(name) + ROOM_BESIDE > neighbour.room:
+            return False
+        self._lent += 1
+        declare = m.Declare(0, (m.ResourceDecl(FIRST_LENT + 2 * self._lent, name),), committed=True)
+        try:
+            neighbour.ours.receive(conduit, space, declare)
+        except RuleBroken:
+            return False
+        self._push(conduit, plain_entry(self._generation, declare, space=space), True)
+        return True
 
     def _resource(self, key: str) -> Resource | int | None:
         base, dollar, meta = key.partition("$")

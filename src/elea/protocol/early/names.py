@@ -75,11 +75,7 @@ class Names:
     def id_of(self, space: int, resource: Resource) -> int | None:
         """The smallest id of a resource, whatever its tags; also what its `$id` says (Z18-MET-01, Z18-DUR-05)."""
         ids = [
-            id
-            for declared in (self._theirs, self._ours)
-            if space in declared.spaces
-            for id, one in declared.spaces[space].resources.items()
-            if (known := _resource(one.resource)).path == resource.path and known.meta == resource.meta
+            id for declared in (self._theirs, self._ours) for id in declared.ids_of(space, resource.path, resource.meta)
         ]
         return min(ids, default=None)
 
@@ -139,6 +135,8 @@ class Names:
         found = self.subject(space, id)
         if isinstance(found, int):
             return found if self._is_used(space, found) else None
+        if isinstance(found, Selection):
+            found = found.resource
         return found if isinstance(found, Resource) and found.trivial else None
 
     def _is_used(self, space: int, id: int) -> bool:
