@@ -20,7 +20,7 @@ from elea.model.qos import Role
 from elea.model.timestamp import Hlc
 from elea.node.localface import LocalFace
 from elea.node.openmetrics import OpenMetrics
-from elea.node.route import Route
+from elea.node.route import Durable, Route
 from elea.node.stamper import Stamper
 from elea.space.face import Control, Face, Request, Response, ResponseFinal
 from elea.space.queries import QUERY_TIMEOUT
@@ -53,6 +53,8 @@ class Node:
         self.stamper = Stamper(self.clock) if timestamping else None
         self.meters: list[Callable[[OpenMetrics], None]] = []
         """Who has something to add to the metrics page."""
+        self.durable: Durable | None = None
+        """Stores samples that say how durable they are, if there is anything to store them in."""
         self.local = LocalFace(self)
         self._later: deque[Callable[[], None]] = deque()
         self._crowded: deque[Callable[[], object]] = deque()

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from elea.model.errors import InvalidResource
-from elea.model.limits import CACHED_ROUTES
+from elea.model.limits import CACHED_KEY_CHARS, CACHED_ROUTES
 from elea.model.qos import Durability
 from elea.model.resource import Resource
 from elea.node.early.keys import key_of
@@ -99,8 +99,29 @@ class Arrivals:
             return
         qos = RELIABLE_QOS if event.reliable else BEST_EFFORT_QOS
         run: list[RawSample] = [(0, 0, b"", qos, None, payload) for payload in payloads]
-        face.outflow.add(origin.route, run, event.reliable, face.node.loop.wall_ns())
+        route = origin.route
+        if origin.durability is not Durability.VOLATILE:
+            route, run = self._kept(event, origin, route, run)
+        face.outflow.add(route, run, event.reliable, face.node.loop.wall_ns())
         self._has_some = True
+
+    def _kept(
+        self, event: Arrived, origin: _Origin, route: Route, run: list[RawSample]
+    ) -> tuple[Route, list[RawSample]]:
+        """Store durable samples first: a persistent one is acknowledged when it is on disk (Z18-DUR-03)."""
+        durable = self._face.node.durable
+        waits = origin.durability is Durability.PERSISTENT and event.reliable
+        kept = None
+        if durable is not None:
+            done = self._face.machine.hold(event) if waits else _done
+            kept = durable.keep_safely(origin.key, run, origin.durability.name.lower(), done)
+            if kept is None:
+                done(None)
+        if kept is None:
+            self.not_kept += len(run)
+            return route, run
+        keeper, run = kept
+        return route.without(keeper), run
 
     def flush(self) -> None:
         """The end of a packet, or something comes that must not overtake samples."""
@@ -156,9 +177,10 @@ class Arrivals:
         tags = () if isinstance(resource, int) else resource.tags
         origin = _Origin(key, tags, durability, None if is_copy else face.node.route(face, key))
         origin.version = version
-        if len(self._origins) >= CACHED_ROUTES:
-            self._origins.clear()
-        self._origins[name] = origin
+        if len(key) <= CACHED_KEY_CHARS:
+            if len(self._origins) >= CACHED_ROUTES:
+                self._origins.clear()
+            self._origins[name] = origin
         return origin
 
     def _durability(self, space: int, message: Any, resource: Resource | int) -> Durability:
@@ -177,3 +199,7 @@ class Arrivals:
         """How durable samples are of a key that no early node has spoken of: as the storage that keeps it."""
         found = [keeper.durability for keeper in self._face.node.local.keepers(key)]
         return "persistent" if "persistent" in found else "transient" if found else ""
+
+
+def _done(error: Exception | None) -> None:
+    """Nobody waits for it."""

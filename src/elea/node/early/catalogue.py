@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from elea.model.limits import EARLY_TAGS
+from elea.model.limits import EARLY_TAGS, EARLY_TAGS_OCTETS
 from elea.model.qos import Durability
 from elea.protocol.early.numbered import vle
 
@@ -36,6 +36,7 @@ class Catalogue:
         """Resources that gave way."""
         self._limit = limit
         self._known: OrderedDict[str, Known] = OrderedDict()
+        self._octets = 0
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
@@ -55,10 +56,13 @@ class Catalogue:
 
     def _set(self, key: str, known: Known) -> None:
         with self._lock:
+            before = self._known.pop(key, None)
+            if before is not None:
+                self._octets -= _octets(key, before)
             self._known[key] = known
-            self._known.move_to_end(key)
-            if len(self._known) > self._limit:
-                self._known.popitem(last=False)
+            self._octets += _octets(key, known)
+            while len(self._known) > self._limit or self._octets > EARLY_TAGS_OCTETS:
+                self._octets -= _octets(*self._known.popitem(last=False))
                 self.forgotten += 1
 
     def get(self, key: str) -> Known | None:
@@ -69,6 +73,10 @@ class Catalogue:
         """All keys."""
         with self._lock:
             return list(self._known)
+
+
+def _octets(key: str, known: Known) -> int:
+    return len(key) + len(known.properties) + sum(map(len, known.tags))
 
 
 def children(path: str, names: Iterable[str]) -> list[str]:

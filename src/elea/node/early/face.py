@@ -225,7 +225,7 @@ class EarlyFace(OutboxFace):
 
     def put(self, address: Address, key: str, meta: bytes | None, payload: bytes, qos: int, reliable: bool) -> None:
         """Send a sample of this process; waits as its quality of service says. Raises LinkClosed."""
-        if self._is_kept(address.to, key, ((0, 0, b"", qos, meta, payload),), reliable):
+        if self._is_kept(address.to, key, ((0, 0, b"", qos, meta, payload),)):
             return
         reliable = reliable and (address.to is None or address.to.reliable)
         front = address.reliable if reliable else address.best_effort
@@ -234,7 +234,7 @@ class EarlyFace(OutboxFace):
 
     def forward_run(self, address: Address, key: str, run: Sequence[RawSample], reliable: bool, led: bool) -> None:
         """Send samples of others: droppable ones are dropped when there is no room, the rest holds up its link."""
-        if self._is_kept(address.to, key, run, reliable):
+        if self._is_kept(address.to, key, run):
             return
         reliable = reliable and (address.to is None or address.to.reliable)
         front = address.reliable if reliable else address.best_effort
@@ -246,11 +246,11 @@ class EarlyFace(OutboxFace):
         droppable = not reliable or not run[0][3] & 8
         self.forward(parts, size, int(reliable), droppable, len(run), led)
 
-    def _is_kept(self, one: Subscription | None, key: str, run: Sequence[RawSample], reliable: bool) -> bool:
+    def _is_kept(self, one: Subscription | None, key: str, run: Sequence[RawSample]) -> bool:
         """Whether a subscriber does not get samples now: it pulls, has windows, or reads what is stored."""
         if one is None or (not one.is_paced and one.backlog is None):
             return False
-        return self.pulling.keep(one, key, run, reliable)
+        return self.pulling.keep(one, key, run)
 
     def is_copy(self, space: int, message: Any, key: str) -> bool:
         """Whether a sample under an id of ours came for another subscriber of ours too, which has the smaller id."""

@@ -19,6 +19,7 @@ from typing import Final
 
 from elea.model.errors import InvalidResource
 from elea.model.keytext import EARLY
+from elea.model.limits import CACHED_KEY_CHARS
 from elea.model.resource import ZENOH_SCHEME, Resource, Selection
 from elea.protocol.early.names import Subject
 
@@ -48,9 +49,17 @@ def pattern_of(space: int, subject: Subject) -> str:
     return key if isinstance(subject, int) or subject.trivial else EARLY + key
 
 
-@lru_cache(maxsize=4096)
 def place_of(key: str) -> tuple[int, Resource | int] | None:
     """Where the samples of a key belong: resource space, and resource or id; None if no early name says it."""
+    return _short_place_of(key) if len(key) <= CACHED_KEY_CHARS else _place_of(key)
+
+
+@lru_cache(maxsize=4096)
+def _short_place_of(key: str) -> tuple[int, Resource | int] | None:
+    return _place_of(key)
+
+
+def _place_of(key: str) -> tuple[int, Resource | int] | None:
     space = 0
     path = key
     if key.startswith(RESERVED):

@@ -10,15 +10,18 @@ from typing import TYPE_CHECKING, Any, Final
 from elea.io.linkerrors import LinkClosed
 from elea.io.outbox import FORWARDED, REFUSED, Batch
 from elea.model.errors import EleaError, SessionClosed, SessionRefused
+from elea.model.keytext import cover
 from elea.model.logger import logger
 from elea.model.node_id import NodeId
-from elea.model.qos import Role
+from elea.model.qos import Durability, Role
 from elea.model.resource import Resource, Selection
 from elea.node.dialect import Machine, Refusal
 from elea.node.early.encoder import EarlyEncoder
 from elea.node.early.face import EarlyFace
 from elea.node.early.framing import PacketReader, sized
-from elea.protocol.early.declarations import Status
+from elea.node.early.keys import pattern_of
+from elea.protocol.early.conduit import Arrived
+from elea.protocol.early.declarations import Status, durability_of
 from elea.protocol.early.neighbour import Neighbour
 from elea.protocol.early.numbered import Entry
 from elea.protocol.early.session import Ended, Opened, Session
@@ -197,10 +200,26 @@ class EarlyMachine(Machine):
             self.look(self._loop.now())
 
     def _judge(self, space: int, declaration: Any, named: Resource | Selection | None) -> int:
-        """Whether a declaration can be kept: predicates have no meaning here yet."""
+        """Whether a declaration can be kept: predicates mean nothing here yet, and what is persistent needs a disk."""
         if isinstance(named, Selection) and named.predicate is not None:
             return Status.UNSUPPORTED
+        if type(declaration).__name__ == "PublisherDecl" and not self._can_publish(space, declaration):
+            return Status.UNSUPPORTED
         return Status.SUCCESS
+
+    def _can_publish(self, space: int, declaration: Any) -> bool:
+        """Whether what is published can be acknowledged: a broker says so of persistent data when it is on disk."""
+        node = self._dialect.links.node
+        subject = self.neighbour.names.subject(space, declaration.id)
+        if node.role is not Role.ROUTER or subject is None or isinstance(subject, int):
+            return True
+        resource = subject.resource if isinstance(subject, Selection) else subject
+        declared = self.neighbour.theirs.space(space).resources.get(declaration.id)
+        properties = declaration.properties or (None if declared is None else declared.properties)
+        if durability_of(resource, properties) is not Durability.PERSISTENT:
+            return True
+        key = cover(pattern_of(space, resource))
+        return node.durable is not None and node.durable.is_kept(key, "persistent")
 
     def _is_wanted(self, space: int, subject: Any) -> bool:
         face = self.neighbour_face
@@ -210,6 +229,30 @@ class EarlyMachine(Machine):
         """Who takes what the other node publishes may have changed."""
         with self.lock:
             self.neighbour.announce()
+
+    def hold(self, event: Arrived) -> Callable[[Exception | None], None]:
+        """Do not acknowledge a message before what it brought is safe; whoever knows says so."""
+        with self.lock:
+            receiver = self.session.conduit(event.conduit).receiver
+            receiver.hold(event.sn)
+
+        def done(error: Exception | None) -> None:
+            if error is None:
+                with self.lock:
+                    receiver.release(event.sn)
+                self.later_look()
+            else:
+                # It will never be: an acknowledgement would be a lie, and silence would hold up all that follows.
+                self._loop.soon(lambda: self._give_up(error))
+
+        return done
+
+    def _give_up(self, error: Exception) -> None:
+        with self.lock:
+            if self.session.is_open:
+                self.session.refuse(Reason.OUT_OF_RESOURCES)
+        self._say(self._loop.now())
+        self._connection.end(SessionClosed(Reason.OUT_OF_RESOURCES, f"a persistent sample cannot be kept: {error}"))
 
     # -- bytes out ----------------------------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from elea.io.outbox import FORWARDED, REFUSED
 from elea.model.errors import RuleBroken
 from elea.model.keytext import cover
 from elea.model.keytext import pattern_of as keys_of
-from elea.model.limits import EARLY_LENT, EARLY_SNAPSHOT_BYTES, PACED_SAMPLES
+from elea.model.limits import EARLY_LENT, EARLY_SNAPSHOT_BYTES, PACED_OCTETS, PACED_SAMPLES
 from elea.model.qos import QueryTarget
 from elea.model.resource import Resource, Selection, tags_agree
 from elea.node.early.arrivals import PROPERTY
@@ -75,7 +75,7 @@ class Pulling:
         """Live samples that gave way while what is stored was read."""
         self._face = face
         self._generation = face.machine.neighbour.session.generation
-        self._pulls: Pulls[Waiting] = Pulls(self._generation)
+        self._pulls: Pulls[Waiting] = Pulls(self._generation, _size)
         self._asked: dict[int, _Asked] = {}
         self._next = 1 << 20
         self._lent = 0
@@ -107,14 +107,15 @@ class Pulling:
         with self._face.machine.lock:
             self._pulls.forget(space, id)
 
-    def keep(self, one: Subscription, key: str, run: Sequence[RawSample], reliable: bool) -> bool:
+    def keep(self, one: Subscription, key: str, run: Sequence[RawSample]) -> bool:
         """Samples for a subscriber that does not get them now; False if it does, after all."""
         face = self._face
         with face.machine.lock:
             if one.backlog is not None:
-                one.backlog.extend((key, meta, payload, reliable) for _, _, _, _, meta, payload in run)
-                while len(one.backlog) > PACED_SAMPLES:
-                    one.backlog.popleft()
+                one.backlog.extend((key, meta, raw[5]) for raw in run for meta in (raw[4],))
+                one.backlog_octets += sum(len(raw[5]) for raw in run)
+                while len(one.backlog) > PACED_SAMPLES or one.backlog_octets > PACED_OCTETS:
+                    one.backlog_octets -= len(one.backlog.popleft()[2])
                     self.dropped += 1
                 return True
             if not one.is_paced:
@@ -129,7 +130,7 @@ class Pulling:
         with face.machine.lock:
             backlog, one.backlog = one.backlog, None
             samples: list[Waiting] = [(key, payload) for key, (_, payload) in sorted(asked.found.items())]
-            for key, meta, payload, _ in backlog or ():
+            for key, meta, payload in backlog or ():
                 stored = asked.found.get(key)
                 if (
                     stored is not None
@@ -244,7 +245,7 @@ class Pulling:
         known = face.catalogue.get(key)
         tags = () if known is None else known.tags
         address = face.subscriptions.address(to, space, id, subject, resource, tags)
-        if not address.id and isinstance(resource, Resource) and self._lend(conduit, space, resource):
+        if not address.id and isinstance(resource, Resource) and to is None and self._lend(conduit, space, resource):
             address = face.subscriptions.address(to, space, id, subject, resource, tags)
         self._push(conduit, (address.reliable if reliable else address.best_effort, payload), reliable)
 
@@ -335,3 +336,7 @@ class Pulling:
 
 def _stamp(meta: bytes | None, default: tuple[int, bytes] = NEVER) -> tuple[int, bytes]:
     return read_stamp(meta)[:2] if meta is not None and has_timestamp(meta) else default
+
+
+def _size(sample: Waiting) -> int:
+    return len(sample[1]) + len(sample[0])

@@ -26,7 +26,19 @@ __all__ = ["Address", "Subscription", "Subscriptions"]
 class Subscription:
     """A subscriber of the other node."""
 
-    __slots__ = ("backlog", "id", "is_durable", "key", "mode", "number", "reliable", "space", "subject", "tags")
+    __slots__ = (
+        "backlog",
+        "backlog_octets",
+        "id",
+        "is_durable",
+        "key",
+        "mode",
+        "number",
+        "reliable",
+        "space",
+        "subject",
+        "tags",
+    )
 
     def __init__(self, number: int, space: int, subject: Subject, declaration: Any, durability: Durability) -> None:
         self.number = number
@@ -40,8 +52,9 @@ class Subscription:
         self.reliable = property_number(declaration.properties, PropertyId.RELIABILITY, 1) == 1
         self.is_durable = durability is not Durability.VOLATILE
         """Whether it first gets what is stored (Z18-DUR-04)."""
-        self.backlog: deque[tuple[str, bytes | None, bytes, bool]] | None = None
-        """Samples that came while what is stored is being read: key, details, payload, reliable."""
+        self.backlog: deque[tuple[str, bytes | None, bytes]] | None = None
+        """Samples that came while what is stored is being read: key, details, payload."""
+        self.backlog_octets = 0
 
     @property
     def is_paced(self) -> bool:

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from elea.model.errors import InvalidResource
+from elea.model.limits import CACHED_KEY_CHARS
 from elea.model.resource import Resource, Selection, resources_match
 from elea.protocol.early.declarations import Declarations
 
@@ -30,13 +31,21 @@ class Address(NamedTuple):
     prid: int | None = None
 
 
-@lru_cache(maxsize=4096)
 def _resource(name: bytes) -> Resource:
+    return _short_resource(name) if len(name) <= CACHED_KEY_CHARS else Resource.parse(name.decode("ascii"))
+
+
+def _selection(query: bytes) -> Selection:
+    return _short_selection(query) if len(query) <= CACHED_KEY_CHARS else Selection.parse(query.decode("ascii"))
+
+
+@lru_cache(maxsize=4096)
+def _short_resource(name: bytes) -> Resource:
     return Resource.parse(name.decode("ascii"))
 
 
 @lru_cache(maxsize=4096)
-def _selection(query: bytes) -> Selection:
+def _short_selection(query: bytes) -> Selection:
     return Selection.parse(query.decode("ascii"))
 
 

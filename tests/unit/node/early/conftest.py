@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pytest
 
@@ -39,3 +39,10 @@ def locator_of(router: elea.Session, dialect: str = "zenoh2018", protocol: str =
     """Where a broker is reached in a dialect."""
     (found,) = [one for one in router._runtime.links.locators(dialect) if one.startswith(protocol)]
     return found
+
+
+def counters_of(router: elea.Session, dialect: str = "zenoh2018") -> Mapping[str, int]:
+    """What a broker has counted on the one session of a dialect."""
+    (found,) = [one.face for one in router._runtime.links.connections if one.dialect.name == dialect]
+    assert found is not None
+    return found.counters()
