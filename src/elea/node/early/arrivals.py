@@ -196,7 +196,7 @@ class Arrivals:
         return durability_of(resource, None if decl is None else decl.properties)
 
     def stored_as(self, key: str) -> str:
-        """How durable samples are of a key that no early node has spoken of: as the storage that keeps it."""
+        """How durable samples of a key are whatever was said of them: as the storage that keeps it."""
         found = [keeper.durability for keeper in self._face.node.local.keepers(key)]
         return "persistent" if "persistent" in found else "transient" if found else ""
 

@@ -1,7 +1,7 @@
 """What nodes of the early dialects have said of resources: tags, properties, names. One for a whole node.
 
 A sample in the common space has no tags, and its key none either. So a node remembers, by key, what the latest
-declaration or write said (Z18-DUR-05); of keys that no early node has spoken of, what is stored is durable.
+declaration or write said (Z18-DUR-05).
 Spec: zenoh-2018 §5.16.
 """
 

@@ -134,7 +134,7 @@ class Subscriptions:
 
         Args:
             known: what was said of the key, by whose tags it is taken.
-            stored: how durable it is if nothing was said, as a tag.
+            stored: how durably it is kept whatever was said, as a tag.
         """
         place = place_of(key)
         if place is None:
@@ -186,9 +186,11 @@ def _by_id(to: Subscription | None, space: int, id: int, prid: int | None) -> Ad
 
 
 def tags_of(known: Known | None, stored: str) -> tuple[str, ...]:
-    """The tags that count for a resource: those it has, and its durability, however that was said (Z18-DUR-01)."""
-    if known is None:
-        return (stored,) if stored else ()
-    if known.durability is Durability.VOLATILE:
-        return known.tags
-    return (*known.tags, known.durability.name.lower())
+    """The tags that count for a resource: those it has, and its durability, however that came (Z18-DUR-01, 05).
+
+    What a storage keeps whatever its writers say is durable, too.
+    """
+    said = () if known is None else known.tags
+    if known is not None and known.durability is not Durability.VOLATILE:
+        said = (*said, known.durability.name.lower())
+    return (*said, stored) if stored else said

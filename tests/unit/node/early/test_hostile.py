@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -182,12 +183,17 @@ def test_a_frame_that_is_too_large_ends_the_link(router: elea.Session) -> None:
         assert device.ended.reason == 255
 
 
-def test_a_node_that_acknowledges_nothing_is_given_up(router: elea.Session, robot: elea.Session) -> None:
+def test_a_node_that_acknowledges_nothing_is_given_up(
+    router: elea.Session, robot: elea.Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("elea.protocol.early.session.PATIENT_SYNCHS", 3)
     with EarlyClient(locator_of(router, protocol="udp")) as deaf, EarlyClient(locator_of(router), b"good") as good:
         deaf.subscribe(2, "zenoh://a")
         good.subscribe(2, "zenoh://a")
         await_subscriber(router, "a")
         (connection,) = [one for one in router._runtime.links.connections if one.peer_id == b"device"]
+        session = connection.machine.session  # type: ignore[attr-defined]
+        session.offer = replace(session.offer, patience=0.1)
         robot.put("a", "x", congestion_control=BLOCK)
         assert good.await_samples(1) == [b"x"]
         eventually(lambda: connection.ended.is_set(), "its end")
