@@ -123,7 +123,7 @@ class Links:
         """
         wait = self.settings.open_timeout if timeout is None else timeout
         dialect = self.dialect(dialect_of(locator))
-        link = tapped(connect(locator, timeout=wait, tls=self.settings.tls), accepted=False)
+        link = tapped(connect(locator, timeout=wait, tls=self.settings.tls), accepted=False, dialect=dialect.name)
         connection = self._over(link, dialect, accepted=False, timeout=wait, locator=locator)
         self._start(connection)
         if not connection.ready.wait(wait + 1.0):
@@ -146,7 +146,7 @@ class Links:
             loop=self.loop,
             tls=self.settings.tls,
             half_open=self.half_open,
-            on_link=lambda link: self._accept(tapped(link, accepted=True), dialect, locator),
+            on_link=lambda link: self._accept(tapped(link, accepted=True, dialect=dialect.name), dialect, locator),
         )
         self.listeners.append((listener, dialect.name))
         return listener
