@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 import elea
@@ -116,3 +118,21 @@ def test_a_predicate_is_refused(router: elea.Session) -> None:
     with EarlyClient(locator_of(router)) as device:
         assert device.declare(device.m.SelectionDecl(1, b"zenoh://a/b?{x>1}")) == 6
         assert device.declare(device.m.SelectionDecl(1, b"zenoh://a/b")) == 0
+
+
+def test_the_admin_space_and_the_metrics_know_early_sessions(router: elea.Session, robot: elea.Session) -> None:
+    with EarlyClient(locator_of(router, "xrce2017", "udp")) as device:
+        device.subscribe(2, "xrce://home/?/temp")
+        root = f"@/{router.zid()}/router"
+        found = {
+            str(reply.ok.key_expr): reply.ok.payload.to_string()
+            for reply in robot.get(f"{root}/**?compression=false", timeout=WAIT)
+            if reply.ok
+        }
+
+        sessions = json.loads(found[root])["sessions"]
+        assert [one["peer"] for one in sessions if one.get("dialect") == "xrce2017"] == [b"device"[::-1].hex()]
+        assert f"{root}/subscriber/home/$*/temp" in found or f"{root}/subscriber/home/*/temp" in found
+        counted = [line for line in found[f"{root}/metrics"].splitlines() if 'dialect="xrce2017"' in line]
+        assert any(line.startswith("elea_link_received_bytes_total") for line in counted)
+        assert any(line.startswith("elea_link_resent_messages_total") for line in counted)
