@@ -85,12 +85,14 @@ class Liveliness:
 
     def declare_token(self, key_expr: KeyExpr | str) -> LivelinessToken:
         """Declare a token."""
+        self._session._node.check_words("a liveliness token")
         return self._session._keep(LivelinessToken(self._session, self._session._key(key_expr)))
 
     def declare_subscriber(
         self, key_expr: KeyExpr | str, handler: Any = None, *, history: bool | None = None
     ) -> LivelinessSubscriber[Any]:
         """Be told of tokens that come and go; with `history`, also of those that are there."""
+        self._session._node.check_words("a liveliness token")
         subscriber: LivelinessSubscriber[Any] = LivelinessSubscriber(
             self._session, self._session._key(key_expr), handler, history=bool(history)
         )

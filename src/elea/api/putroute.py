@@ -15,6 +15,7 @@ from elea.io.dispatch import Mailbox
 from elea.io.linkerrors import LinkStalled, worse
 from elea.model.details import Details
 from elea.model.encoding import Encoding
+from elea.model.errors import NotExpressible
 from elea.model.keyexpr import KeyExpr
 from elea.model.qos import Locality, SampleKind
 from elea.node.route import SampleRun
@@ -112,8 +113,11 @@ class PutRoute:
         Raises:
             SessionClosed: it ended because this session was closed.
             LinkStalled: a sample that may not be dropped is lost.
+            NotExpressible: the only neighbour speaks a dialect that has no words for it.
         """
         self._session._check()
+        if isinstance(error, NotExpressible) and len(self.ways) == 1:
+            raise error
         if isinstance(error, LinkStalled) and not droppable:
             raise error
 

@@ -544,6 +544,8 @@ class Session:
         from elea.api.queryable import Queryable
 
         origin = Locality.ANY if allowed_origin is None else allowed_origin
+        if origin is not Locality.SESSION_LOCAL:
+            self._node.check_words("a queryable")
         return self._keep(Queryable(self, self._key(key_expr), handler, complete=bool(complete), origin=origin))
 
     def liveliness(self) -> Liveliness:

@@ -13,6 +13,7 @@ from elea.model.errors import DecodeError, EncodeError
 from elea.model.limits import CLI_UNIT_BYTES, MAX_BATCH
 from elea.wire.dialect import Dialect, Json
 from elea.wire.framing import Direction, EarlyDirection, Framed, Handshake, Zenoh1Direction
+from elea.wire.primitives import write_nat
 
 __all__ = ["Conversation", "Seen"]
 
@@ -68,6 +69,14 @@ class Conversation:
         self._keys: tuple[dict[int, str], dict[int, str]] = ({}, {})
         self._fragments: dict[tuple[int, bool, int], list[bytes]] = {}
 
+    def prefix(self, size: int) -> bytes:
+        """What stands before so many octets in a stream, and not before a datagram."""
+        if self._dialect.name == "zenoh1":
+            return size.to_bytes(2, "little")
+        out = bytearray()
+        write_nat(out, size, "size")
+        return bytes(out)
+
     def feed(self, side: int, data: bytes) -> Iterator[Seen]:
         """The messages completed by what `side` sends."""
         yield from self._seen(side, self._directions[side].feed(data))
@@ -88,8 +97,9 @@ class Conversation:
                 yield _bad(error, unit, data)
                 continue
             messages = self._early(value) if self._dialect.name != "zenoh1" else self._zenoh1(side, value)
+            named = self._key if self._dialect.name == "zenoh1" else self._early_key
             for number, (name, form, size, pieces) in enumerate(messages):
-                yield Seen(name, self._key(side, form), size, form, unit, data, number == 0, pieces)
+                yield Seen(name, named(side, form), size, form, unit, data, number == 0, pieces)
 
     # -- messages ------------------------------------------------------------------------------------------------------
 
@@ -163,6 +173,31 @@ class Conversation:
                     self._keys[side].setdefault(_number(part.get("id")), key)
                 return key
         return None
+
+    def _early_key(self, side: int, form: Json) -> str | None:
+        """The name of a resource: as it is, or what either side has declared its id to be."""
+        part = _parts(form)[-1]
+        declarations = part.get("declarations")
+        if isinstance(declarations, list):
+            found = [self._declared(side, one) for one in declarations if isinstance(one, dict)]
+            return next((name for name in found if name is not None), None)
+        if isinstance(part.get("resource"), str):
+            return str(part["resource"])
+        id = part.get("prid") or part.get("id")
+        if not isinstance(id, int):
+            return None
+        return self._keys[side].get(id) or self._keys[1 - side].get(id) or f"<{id}>"
+
+    def _declared(self, side: int, form: Form) -> str | None:
+        name = form.get("resource") or form.get("query")
+        id = form.get("rid") or form.get("sid") or form.get("id")
+        if not isinstance(id, int):
+            return None
+        if not isinstance(name, str):
+            return self._keys[side].get(id) or self._keys[1 - side].get(id)
+        if len(self._keys[side]) < MAX_KEYS:
+            self._keys[side][id] = name
+        return name
 
     def _resolve(self, side: int, expression: Form, declared: bool) -> str:
         scope, suffix = _number(expression.get("scope")), expression.get("suffix") or ""

@@ -73,6 +73,7 @@ def _session_facts(args: argparse.Namespace) -> dict[str, object]:
             "routers": [str(id) for id in info.routers_zid()],
             "peers": [str(id) for id in info.peers_zid()],
             "listening": session._runtime.links.locators(),
+            "sessions": [f"{one.dialect.name} {one.link.remote}" for one in list(session._runtime.links.connections)],
             "dropped": info.dropped(),
         }
 

@@ -60,13 +60,18 @@ class _OwnTrace(Showing):
         super().__init__(args, _OnErrors(args))
         self._numbers = itertools.count(1)
 
-    def opened(self, link: Link, accepted: bool) -> _Heard:
-        """A link was made."""
+    def opened(self, link: Link, accepted: bool, dialect: str) -> _Heard:
+        """A link was made; its locator has said in which dialect."""
         from elea.cli.conversation import Conversation
+        from elea.wire import dialect_named
 
         number = next(self._numbers)
         self.tell(number, "accepted" if accepted else "connected", link.remote)
-        return _Heard(self, number, link, accepted, Conversation(self.dialect))
+        try:
+            spoken = dialect_named(dialect)
+        except KeyError:  # one that this process has added, and nobody can decode
+            spoken = self.dialect
+        return _Heard(self, number, link, accepted, Conversation(spoken))
 
 
 class _Heard:
@@ -81,8 +86,7 @@ class _Heard:
         self._talk = talk
 
     def heard(self, data: bytes, outward: bool) -> None:
-        # A datagram is a batch without its length, which the conversation is cut by.
-        whole = data if self._streamed else len(data).to_bytes(2, "little") + data
+        whole = data if self._streamed else self._talk.prefix(len(data)) + data
         with contextlib.suppress(OSError):  # nobody reads the trace any more; that must not end the link
             self._trace.show(self._number, int(outward is self._accepted), self._talk, whole)
 

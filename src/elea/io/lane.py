@@ -85,13 +85,14 @@ class SourceGate(Gate):
 class Lane(Gate):
     """What waits in one conduit: `queue` is a flat list of parts, two for each message; `framed` are batches of it."""
 
-    __slots__ = ("_outbox", "framed", "full_since", "key", "patience", "queue", "queued", "seen")
+    __slots__ = ("_outbox", "framed", "full_since", "key", "patience", "queue", "queued", "seen", "shut")
 
     def __init__(self, outbox: Outbox, key: int) -> None:
         self.key = key
         self.full_since = 0.0
         """Since when links wait for room here and nothing leaves; 0 while none waits."""
         self.seen = 0  # bytes written, when that was looked at last
+        self.shut = False  # the other end is behind, and who frames will say when it is not
         self.patience = SourceGate(outbox, key)
         self._outbox = outbox
         self.queue: list[bytes] = []

@@ -96,6 +96,7 @@ class Outbox(Flushable):
         losses: what is lost here is counted there too.
         count: how many messages some parts are, where that is not one for every two.
         name: the key of the first message of some parts, for the log.
+        told: whether `reopen` says when an end that was behind may be sent to again; otherwise it is asked.
     """
 
     def __init__(
@@ -114,6 +115,7 @@ class Outbox(Flushable):
         losses: Losses | None = None,
         count: Callable[[Sequence[bytes]], int] | None = None,
         name: Callable[[Sequence[bytes]], str] | None = None,
+        told: bool = False,
     ) -> None:
         super().__init__()
         self.link = link
@@ -133,6 +135,7 @@ class Outbox(Flushable):
         self._frame = frame
         self._count = count
         self._name = name
+        self._told = told
         self._on_blocked = on_blocked
         self._on_broken = on_broken
         self._bound = queue_bytes
@@ -528,12 +531,21 @@ class Outbox(Flushable):
         if self._rest or self._control or self._held:
             return True
         for lane in self._order:  # noqa: SIM110 - a generator costs more than all of this, after every message
-            if lane.queue or lane.framed:
+            if lane.framed or (lane.queue and not lane.shut):
                 return True
         return False
 
     def _all_written(self) -> bool:
+        if self._told and any(lane.queue for lane in self._order):
+            return False
         return not self._work() and not self._right.locked() and not self._work()
+
+    def reopen(self) -> None:
+        """The other end may be sent to again: by the thread that leads, or in a turn."""
+        for lane in self._order:
+            lane.shut = False
+        if self._work():
+            self._write_now()
 
     def _drain(self, rounds: int) -> bool:
         """Frame and write, the most urgent conduit first, until the kernel takes no more; whether there is more."""
@@ -552,7 +564,9 @@ class Outbox(Flushable):
                         return False
                     batches = self._take_more(lane, most) if self._streamed else self._take(lane, most)
                     if self._behind and not batches:
-                        return False
+                        if not self._told:
+                            return False
+                        continue  # it is shut now, unless it has been reopened; the others may go on
                 self.batches += len(batches)
                 if not self._write(batches):
                     return False
@@ -575,7 +589,7 @@ class Outbox(Flushable):
         while True:
             found: Lane | None = None
             for lane in self._order:
-                if lane.queue or lane.framed:
+                if lane.framed or (lane.queue and not lane.shut):
                     found = lane
                     break
             if found is None:
@@ -584,7 +598,7 @@ class Outbox(Flushable):
             for lane in self._order:  # again, and it may be another
                 if lane is found:
                     return found, most
-                if lane.queue or lane.framed:
+                if lane.framed or (lane.queue and not lane.shut):
                     break
 
     def _take_more(self, lane: Lane, most: int) -> Sequence[Batch]:
@@ -608,7 +622,10 @@ class Outbox(Flushable):
         self._taken, self._behind = 0, False
         if not lane.framed:
             queue = lane.queue
+            lane.shut = self._told  # before it is asked: who reopens meanwhile is heard
             batches, count, size = self._frame(lane.key, queue, lane.queued, most)
+            if count:
+                lane.shut = False
             self._taken, self._behind = count, count == 0
             del queue[:count]
             lane.queued -= size

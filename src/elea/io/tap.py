@@ -26,8 +26,8 @@ class Ear(Protocol):
         ...
 
 
-Tap = Callable[[Link, bool], Ear]
-"""Given each new link and whether this process has accepted it, who hears it."""
+Tap = Callable[[Link, bool, str], Ear]
+"""Given each new link, whether this process has accepted it, and the dialect it is for: who hears it."""
 
 _tap: Tap | None = None
 
@@ -38,9 +38,9 @@ def set_tap(tap: Tap | None) -> None:
     _tap = tap
 
 
-def tapped(link: Link, *, accepted: bool) -> Link:
+def tapped(link: Link, *, accepted: bool, dialect: str) -> Link:
     """The link itself or, while there is a tap, one in its place that tells what goes over it."""
-    return link if _tap is None else TappedLink(link, _tap(link, accepted))
+    return link if _tap is None else TappedLink(link, _tap(link, accepted, dialect))
 
 
 class TappedLink:

@@ -65,6 +65,7 @@ __all__ = [
     "MarkerTarget",
     "NaturalOverflow",
     "NoLog",
+    "NotExpressible",
     "NotStored",
     "NotationError",
     "OperationTimeout",
@@ -327,6 +328,18 @@ class DeclarationRejected(EleaError):
 
 
 # -- values -------------------------------------------------------------------------------------------------------
+
+
+class NotExpressible(EleaError):
+    """What a program wants has no words in the dialect that the session speaks.
+
+    `dialect` is its name, `what` what it has no words for.
+    """
+
+    def __init__(self, dialect: str, what: str) -> None:
+        super().__init__(f"{dialect} cannot express {what}; connect with another dialect for that")
+        self.dialect = dialect
+        self.what = what
 
 
 class InvalidKeyExpr(EleaError, ValueError):

@@ -34,12 +34,15 @@ __all__ = [
     "EARLY_AHEAD",
     "EARLY_AHEAD_BYTES",
     "EARLY_DECLARED",
+    "EARLY_DECLARED_OCTETS",
+    "EARLY_LENT",
     "EARLY_MESSAGE",
     "EARLY_PENDING",
     "EARLY_PULLS",
     "EARLY_SNAPSHOT_BYTES",
     "EARLY_SPACES",
     "EARLY_TAGS",
+    "EARLY_TAGS_OCTETS",
     "EARLY_WINDOW",
     "EARLY_WINDOW_BYTES",
     "EMPTY_ELEMENTS",
@@ -79,6 +82,7 @@ __all__ = [
     "MIN_BATCH",
     "NATURAL_BITS",
     "NODE_ID_BYTES",
+    "PACED_OCTETS",
     "PACED_SAMPLES",
     "PATIENCE",
     "PREDICATE_CHARS",
@@ -251,6 +255,9 @@ EARLY_PENDING: Final = 4_096
 EARLY_DECLARED: Final = 10_000
 """Resources, selections, publishers and subscribers of one early session, of each kind; above it, status 1."""
 
+EARLY_DECLARED_OCTETS: Final = 1 << 24
+"""Octets of names and properties of what one early session has declared, or wants to and has not committed."""
+
 EARLY_PULLS: Final = 64
 """Pulls of one session from the store that are under way at the same time."""
 
@@ -259,6 +266,12 @@ EARLY_SPACES: Final = 256
 
 EARLY_TAGS: Final = 100_000
 """Resources whose tags and properties a node remembers for the early dialects; the oldest gives way."""
+
+EARLY_TAGS_OCTETS: Final = 1 << 25
+"""Octets of their keys, tags and properties."""
+
+EARLY_LENT: Final = 8_192
+"""Resources that a broker gives ids to in one early session, so that pulled samples can name them; then by name."""
 
 EARLY_SNAPSHOT_BYTES: Final = 1 << 24
 """Octets of stored samples that wait to be pulled, or sent to a durable subscriber, by one session."""
@@ -399,6 +412,9 @@ STORE_WRITERS: Final = 10_000
 
 PACED_SAMPLES: Final = 10_000
 """Samples that wait for a pull or for the next window of one subscription; the oldest gives way (Z18-DAT-09)."""
+
+PACED_OCTETS: Final = 1 << 24
+"""Octets of such samples, where a broker holds them for another node."""
 
 CACHED_ROUTES: Final = 16_384
 """Routes remembered for one source; when there are more they are all worked out again, 3 µs each."""

@@ -20,6 +20,7 @@ from elea.model.encoding import Encoding
 from elea.model.keytext import cover
 from elea.model.node_id import NodeId
 from elea.model.qos import Role
+from elea.node.dialect import DEFAULT
 from elea.node.localface import Asked
 from elea.node.openmetrics import OpenMetrics
 from elea.space.face import Response
@@ -123,7 +124,9 @@ class Admin:
         }
 
     def _neighbour(self, connection: Connection, session: Face) -> object:
+        name = connection.dialect.name
         return {
+            **({} if name == DEFAULT else {"dialect": name}),
             "links": [{"dst": connection.link.remote, "src": connection.link.local}],
             "peer": str(NodeId(session.subject.node_id)),
             "region": self._region(session),
@@ -241,6 +244,28 @@ _LINK: Final[Mapping[str, str]] = {
 }
 """What faces count, and what it means; one that does not count something has none of it."""
 
+_EARLY: Final[Mapping[str, str]] = {
+    "received_samples": "Samples read.",
+    "resent_messages": "Messages sent again.",
+    "oversized_messages": "Messages that no packet or row of fragments can carry, dropped.",
+    "lost_acknowledgements": "Acknowledgements and repetitions that the link had no room for.",
+    "round_trip_us": "Microseconds that a message and its answer take.",
+    "read_only_samples": "Samples of properties and meta resources, dropped.",
+    "copied_samples": "Samples that came once more for another subscriber of this node.",
+    "not_kept_samples": "Durable samples that no storage takes.",
+    "unpulled_samples_dropped": "Samples that gave way to newer ones before they were pulled.",
+    "stored_samples_beyond_limit": "Stored samples that there was no room for.",
+    "store_errors": "Answers of stores that were errors.",
+    "unnamed_samples": "Samples whose key no early resource can have, dropped.",
+    "unspoken_deletions": "Deletions, which the dialect has no word for.",
+    "unspoken_declarations": "Declarations that the dialect has no words for.",
+    "unspoken_queries": "Queries that the dialect has no words for.",
+    "rejected_declarations": "Transactions that the other node refused.",
+}
+"""What only sessions of the early dialects count."""
+
+GAUGES: Final = frozenset({"round_trip_us"})
+
 
 def metrics(node: Node, links: Links, *, descriptors: bool = True) -> str:
     """All counters of a node as OpenMetrics text; `descriptors` are the lines that explain them."""
@@ -258,6 +283,14 @@ def metrics(node: Node, links: Links, *, descriptors: bool = True) -> str:
         text.family(f"elea_link_{name}", "counter", help)
         for connection, session, counters in counted:
             text.sample(f"elea_link_{name}_total", counters.get(name, 0), **_labels(connection, session))
+    for name, help in _EARLY.items():
+        counting = [(one, face, counters[name]) for one, face, counters in counted if name in counters]
+        if counting:
+            kind = "gauge" if name in GAUGES else "counter"
+            text.family(f"elea_link_{name}", kind, help)
+            suffix = "" if name in GAUGES else "_total"
+            for connection, session, count in counting:
+                text.sample(f"elea_link_{name}{suffix}", count, **_labels(connection, session))
     text.family("elea_link_dropped_messages", "counter", "Messages dropped on the way out.")
     for connection, session in sessions:
         outbox = connection.machine.outbox
@@ -288,7 +321,9 @@ def metrics(node: Node, links: Links, *, descriptors: bool = True) -> str:
 
 
 def _labels(connection: Connection, session: Face) -> dict[str, str]:
+    name = connection.dialect.name
     return {
+        **({} if name == DEFAULT else {"dialect": name}),
         "node": str(NodeId(session.subject.node_id)),
         "role": str(session.subject.role),
         "link": connection.link.remote,

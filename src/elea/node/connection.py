@@ -51,7 +51,7 @@ class Connection(Pollable):
         self.dialect = dialect
         self.accepted = accepted
         self.locator = locator
-        """Where we have connected to."""
+        """Where we have connected to, or which of our own the other node has."""
         self.face: Face | None = None
         self.peer_id = b""  # known before the face is
         self.place: Place | None = None
@@ -71,7 +71,7 @@ class Connection(Pollable):
     def start(self) -> None:
         """Begin to speak, and to read."""
         self.machine.start(self._now())
-        self._set_timer()
+        self.set_timer()
         self._say()
         self._begin_reading()
 
@@ -88,6 +88,7 @@ class Connection(Pollable):
         room: int,
         count: Callable[[Sequence[bytes]], int] | None = None,
         name: Callable[[Sequence[bytes]], str] | None = None,
+        told: bool = False,
     ) -> Outbox:
         """Where the face puts what it says: `frame` makes batches of `room` bytes of it."""
         settings = self.links.settings
@@ -104,6 +105,7 @@ class Connection(Pollable):
             losses=self.links.losses,
             count=count,
             name=name,
+            told=told,
         )
 
     def recognise(self, node_id: bytes) -> Refusal | None:
@@ -280,14 +282,14 @@ class Connection(Pollable):
         if face is None:
             if self.place is not None:
                 self.place.advance()
-            self._set_timer()
+            self.set_timer()
             return
         # The last message of the handshake is out: the session begins.
         self._opened()
 
     def _opened(self) -> None:
         self.links.joined(self)
-        self._set_timer()
+        self.set_timer()
         self.ready.set()
 
     def _say(self) -> None:
@@ -296,7 +298,8 @@ class Connection(Pollable):
 
     # -- time ---------------------------------------------------------------------------------------------------------
 
-    def _set_timer(self) -> None:
+    def set_timer(self) -> None:
+        """Have the machine called at its next deadline, which may have changed; in a turn of the loop."""
         when = self.machine.next_deadline()
         timer = self._timer
         if timer is not None:
@@ -314,7 +317,7 @@ class Connection(Pollable):
             if self.face is None:
                 self._advance()
             else:
-                self._set_timer()
+                self.set_timer()
         except EleaError as error:
             self._give_up(error)
 

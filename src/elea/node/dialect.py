@@ -79,6 +79,11 @@ class Machine:
     def refuse(self, error: EleaError) -> None:
         """The link is about to end because of what came, or a limit: say so if that is usual."""
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether the other node has everything that was written, as far as it can be known."""
+        return True
+
     def say_goodbye(self) -> None:
         """The session is about to end in good order: tell the other node, before everything that waits."""
 
@@ -110,7 +115,11 @@ class Dialect:
         """The node ends."""
 
 
-_HOMES: Final = {"zenoh1": "elea.node.zenoh1.dialect"}
+_HOMES: Final = {
+    "zenoh1": "elea.node.zenoh1.dialect",
+    "zenoh2018": "elea.node.early.dialect",
+    "xrce2017": "elea.node.early.dialect",
+}
 _added: Final[dict[str, Callable[[Links], Dialect]]] = {}
 
 
@@ -140,7 +149,7 @@ def dialect_of(locator: Locator | str) -> str:
 
 def dialect_named(name: str, links: Links) -> Dialect:
     """A dialect for a node."""
-    made: Dialect = _added[name](links) if name in _added else home_of(name).make(links)
+    made: Dialect = _added[name](links) if name in _added else home_of(name).make(links, name)
     return made
 
 

@@ -59,7 +59,7 @@ class _ClosingLink:
         outbox = connection.machine.outbox
         if outbox is None:
             return True
-        written = outbox.flush(0.0)
+        written = outbox.flush(0.0) and (self._said_goodbye or connection.machine.is_settled)
         if outbox.error is not None:
             return True
         if written and not self._said_goodbye:

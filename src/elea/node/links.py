@@ -127,7 +127,7 @@ class Links:
         wait = self.settings.open_timeout if timeout is None else timeout
         self._check_protocol(locator)
         dialect = self.dialect(dialect_of(locator))
-        link = tapped(connect(locator, timeout=wait, tls=self.settings.tls), accepted=False)
+        link = tapped(connect(locator, timeout=wait, tls=self.settings.tls), accepted=False, dialect=dialect.name)
         connection = self._over(link, dialect, accepted=False, timeout=wait, locator=locator)
         self._start(connection)
         if not connection.ready.wait(wait + 1.0):
@@ -151,7 +151,7 @@ class Links:
             loop=self.loop,
             tls=self.settings.tls,
             half_open=self.half_open,
-            on_link=lambda link: self._accept(tapped(link, accepted=True), dialect),
+            on_link=lambda link: self._accept(tapped(link, accepted=True, dialect=dialect.name), dialect, locator),
         )
         self.listeners.append((listener, dialect.name))
         return listener
@@ -193,8 +193,9 @@ class Links:
 
     # -- what connections say -----------------------------------------------------------------------------------------
 
-    def _accept(self, link: Link, dialect: Dialect) -> None:
-        connection = self._over(link, dialect, accepted=True, timeout=self.settings.accept_timeout)
+    def _accept(self, link: Link, dialect: Dialect, locator: str = "") -> None:
+        timeout = self.settings.accept_timeout
+        connection = self._over(link, dialect, accepted=True, timeout=timeout, locator=locator)
         # Who has done a TLS handshake has done a step that costs something.
         steps = int(link.remote.startswith("tls/"))
         connection.place = self.half_open.take(link.remote, connection.end, steps=steps)

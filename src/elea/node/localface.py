@@ -175,6 +175,10 @@ class LocalFace:
     def await_room(self, qos: int, timeout: float) -> bool:
         return True  # whoever answers waits for room in the mailbox
 
+    @property
+    def lacks(self) -> Mapping[str, str]:
+        return {}
+
     def counters(self) -> Mapping[str, int]:
         return {}
 

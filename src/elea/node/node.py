@@ -13,13 +13,14 @@ from typing import Any
 
 from elea.io.interrupts import Shield, is_main_thread
 from elea.io.loop import Loop
+from elea.model.errors import NotExpressible
 from elea.model.logger import logger
 from elea.model.node_id import NodeId
 from elea.model.qos import Role
 from elea.model.timestamp import Hlc
 from elea.node.localface import LocalFace
 from elea.node.openmetrics import OpenMetrics
-from elea.node.route import Route
+from elea.node.route import Durable, Route
 from elea.node.stamper import Stamper
 from elea.space.face import Control, Face, Request, Response, ResponseFinal
 from elea.space.queries import QUERY_TIMEOUT
@@ -52,6 +53,8 @@ class Node:
         self.stamper = Stamper(self.clock) if timestamping else None
         self.meters: list[Callable[[OpenMetrics], None]] = []
         """Who has something to add to the metrics page."""
+        self.durable: Durable | None = None
+        """Stores samples that say how durable they are, if there is anything to store them in."""
         self.local = LocalFace(self)
         self._later: deque[Callable[[], None]] = deque()
         self._crowded: deque[Callable[[], object]] = deque()
@@ -151,6 +154,18 @@ class Node:
             self._due = float("inf")
             self.space.on_deadline(self.loop.now())
         self.settle()
+
+    def check_words(self, what: str) -> None:
+        """Raise if this node depends on others, and all of those it has speak dialects that have no word for this.
+
+        Raises:
+            NotExpressible: so it is.
+        """
+        if self.role is Role.CLIENT:
+            with self.lock:
+                dialects = {face.lacks.get(what, "") for face in self.space.faces() if face is not self.local}
+            if dialects and "" not in dialects:
+                raise NotExpressible(min(dialects), what)
 
     # -- samples ------------------------------------------------------------------------------------------------------
 

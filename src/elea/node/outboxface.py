@@ -55,6 +55,10 @@ class OutboxFace:
     def has_priorities(self) -> bool:
         return False
 
+    @property
+    def lacks(self) -> Mapping[str, str]:
+        return {}
+
     def send(self, message: Control) -> None:
         """Queue a control message."""
 

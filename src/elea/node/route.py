@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, cast
 
 from elea.io.dispatch import Mailbox
@@ -10,14 +10,37 @@ from elea.model.keyexpr import KeyExpr
 from elea.space.way import Way
 from elea.wire.details import RawSample
 
-__all__ = ["Keeper", "Route", "SampleRun"]
+__all__ = ["Durable", "Keeper", "Route", "SampleRun"]
 
 
 class Keeper(Protocol):
     """A store, to which samples are handed by the thread that read them."""
 
+    @property
+    def durability(self) -> str:
+        """`transient` or `persistent`."""
+        ...
+
     def keep(self, pieces: Sequence[tuple[str, Sequence[RawSample]]], arrival_ns: int) -> None:
         """Take runs of samples, all of them with a timestamp. It may wait, which holds up the link they came from."""
+        ...
+
+
+class Durable(Protocol):
+    """The durability service of a node, for samples that say themselves how durable they are."""
+
+    def keep_safely(
+        self, key: str, run: list[RawSample], durability: str, done: Callable[[Exception | None], None]
+    ) -> tuple[Keeper, list[RawSample]] | None:
+        """Store samples; `done` is told, by any thread, when they are safe, or why not.
+
+        Returns who keeps them, and the samples as they are kept, with timestamps; None if nobody does. It waits for no
+        one: what has no room holds up the link that is read.
+        """
+        ...
+
+    def is_kept(self, key: str, durability: str) -> bool:
+        """Whether there is a storage for all keys of an expression that is as durable."""
         ...
 
 
@@ -46,6 +69,12 @@ class Route:
             self.takers = tuple(boxes)
         self.only_passes = len(ways) == 1 and not boxes and not keepers
         """Whether samples go to neighbours of one dialect and stay nowhere here."""
+
+    def without(self, keeper: Keeper) -> Route:
+        """The same for samples that a store has already."""
+        return Route(
+            self.key, self.generation, self.boxes, self.ways, tuple(o for o in self.keepers if o is not keeper)
+        )
 
 
 class SampleRun:

@@ -10,11 +10,11 @@ Spec: zenoh-2018 Z18-DCL-17 (windows), Z18-DAT-09 (periodic push, the bound), Z1
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
-from elea.model.limits import PACED_SAMPLES
+from elea.model.limits import PACED_OCTETS, PACED_SAMPLES
 
 __all__ = ["PULL", "PUSH", "Mode", "Pacer", "Windows"]
 
@@ -73,7 +73,19 @@ class Pacer(Generic[T]):
     (None, [], 1000, ['a', 'b'])
     """
 
-    def __init__(self, mode: Mode, limit: int = PACED_SAMPLES) -> None:
+    def __init__(
+        self,
+        mode: Mode,
+        limit: int = PACED_SAMPLES,
+        *,
+        size: Callable[[T], int] | None = None,
+        limit_octets: int = PACED_OCTETS,
+    ) -> None:
+        """Begin with nothing.
+
+        Args:
+            size: the octets of a sample, if they are bounded too, by `limit_octets`.
+        """
         self.mode = mode
         self.dropped = 0
         """Samples that gave way to newer ones, since more than the limit waited."""
@@ -81,6 +93,9 @@ class Pacer(Generic[T]):
         self._items: deque[T] = deque()
         self._asked = 0
         self._asked_all = False
+        self._size = size
+        self._limit_octets = limit_octets
+        self._octets = 0
 
     def __len__(self) -> int:
         """How many samples wait."""
@@ -94,6 +109,9 @@ class Pacer(Generic[T]):
     def add_many(self, items: Iterable[T], now: int) -> None:
         """Samples have come."""
         # Those that are due at once need no room: a run longer than the limit passes through an open push whole.
+        if self._size is not None:
+            items = list(items)
+            self._octets += sum(map(self._size, items))
         self._items.extend(items)
         if not self._is_flowing(now):
             self._shorten()
@@ -101,6 +119,8 @@ class Pacer(Generic[T]):
     def put_back(self, items: Sequence[T]) -> None:
         """Samples that were given and did not arrive: they are the oldest that wait again."""
         self._items.extendleft(reversed(items))
+        if self._size is not None:
+            self._octets += sum(map(self._size, items))
 
     def pull(self, most: int | None = None) -> None:
         """The subscription asks for samples: `most` of them, or all there are. Before an answer, pulls add up.
@@ -159,11 +179,17 @@ class Pacer(Generic[T]):
         if count >= len(items):
             taken = list(items)
             items.clear()
+            self._octets = 0
             return taken
-        return [items.popleft() for _ in range(count)]
+        taken = [items.popleft() for _ in range(count)]
+        if self._size is not None:
+            self._octets -= sum(map(self._size, taken))
+        return taken
 
     def _shorten(self) -> None:
         items = self._items
-        while len(items) > self._limit:
-            items.popleft()
+        while len(items) > self._limit or (self._octets > self._limit_octets and items):
+            gone = items.popleft()
             self.dropped += 1
+            if self._size is not None:
+                self._octets -= self._size(gone)

@@ -171,6 +171,11 @@ class Face(Protocol):
         """Wait until answers of this quality of service have room, `timeout` seconds at most; whether they have."""
         ...
 
+    @property
+    def lacks(self) -> Mapping[str, str]:
+        """What its dialect has no words for, each with the name of the dialect."""
+        ...
+
     def counters(self) -> Mapping[str, int]:
         """What has been counted on its link, by name, for the metrics page."""
         ...

@@ -103,6 +103,10 @@ class Space:
         self._queries.drop(neighbour)
         self._routes.changed()
 
+    def faces(self) -> list[Face]:
+        """All neighbours, and the local face."""
+        return list(self._neighbours)
+
     def knows(self, face: Face) -> bool:
         """Whether a face has been added and not removed."""
         return face in self._neighbours
@@ -319,6 +323,10 @@ class Space:
         neighbour = self._neighbours.get(face)
         source = None if neighbour is None else self._queries.asker(neighbour, request_id)
         return None if source is None else source.face
+
+    def declared(self, entity: Entity) -> list[str]:
+        """The keys that entities of a kind are declared on."""
+        return [record.key for record in self._declarations.all(entity)]
 
     def snapshot(self) -> Snapshot:
         """What is known now."""

@@ -222,6 +222,30 @@ def test_trace_shows_what_its_own_node_says_and_hears(elea: Elea, protocol: str)
     assert [form["event"] for form in forms if "event" in form] == ["connected", "ended"]
 
 
+@pytest.mark.parametrize("protocol", ["tcp", "udp"])
+@pytest.mark.parametrize("dialect", ["zenoh2018", "xrce2017"])
+def test_trace_knows_the_dialect_of_a_link_by_its_locator(elea: Elea, dialect: str, protocol: str) -> None:
+    words = "broker", "--json", "-l", f"{protocol}/127.0.0.1:0?dialect={dialect}", "--no-multicast-scouting"
+    with Running(*words) as running:
+        where = running.form()["locators"][0]
+        done = elea("trace", "--json", "put", "home/1", "21.5", "-e", where)
+
+        assert done.status == 0
+        forms = [json.loads(line) for line in done.err.splitlines()]
+    found = {form["message"]: form for form in forms if "message" in form}
+    assert {"Open", "Accept", "WriteData", "AckNack", "Close"} <= set(found)
+    assert found["WriteData"]["key"] in ("zenoh://home/1", "xrce://home/1")
+
+
+def test_early_ids_are_shown_by_the_names_they_were_declared_with() -> None:
+    codec = dialect_named("zenoh2018")
+    talk = Conversation(codec)
+    packets = ["06000301020b7a656e6f683a2f2f612f62020206 01".replace(" ", ""), "4701020178"]
+    seen = [one for packet in packets for one in talk.feed(0, bytes([len(packet) // 2]) + bytes.fromhex(packet))]
+
+    assert [(one.name, one.key) for one in seen] == [("Declare", "zenoh://a/b"), ("StreamData", "zenoh://a/b")]
+
+
 def test_trace_of_a_broker_counts_its_clients(elea: Elea) -> None:
     with Running("trace", "--no-keep-alive", "broker", "--json", "-l", "tcp/127.0.0.1:0") as broker:
         locator = broker.form()["locators"][0]

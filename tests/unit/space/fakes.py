@@ -40,6 +40,7 @@ class FakeFace:
         self.region = region
         self.encoder = NOWHERE
         self.has_priorities = True
+        self.lacks: dict[str, str] = {}
 
     def __repr__(self) -> str:
         return self.name

@@ -99,6 +99,11 @@ class Storage:
         return self.stamping.restamped + self._stamper.replaced
 
     @property
+    def durability(self) -> str:
+        """Whether what it keeps outlives this process."""
+        return self.settings.durability
+
+    @property
     def groups(self) -> int:
         """Commits so far."""
         return self._committer.groups
@@ -136,6 +141,25 @@ class Storage:
             for record in self.stamping.checked(found, now_ns):
                 self._keep_wild(record, blocking)
         self._keep_checked(records, blocking, now_ns)
+
+    def keep_safely(self, key: str, run: list[RawSample], done: Callable[[Exception | None], None]) -> list[RawSample]:
+        """Store samples of one key, and say when they are on disk, or that they will not be; as they are kept."""
+        now_ns = self._node.loop.wall_ns()
+        run = stamped(run, self._stamper, now_ns)
+        records = self.stamping.checked(records_of_run(key, run, self.stamping.arrival(now_ns)), now_ns)
+        token = _Told(done)
+        try:
+            self.submit(records, token, wait=0.0)
+        except Congested:
+            self._gate.is_worth_waiting()
+            self._node.loop.hold(self._gate)
+            try:
+                self.submit(records, token, wait=0.0, beyond=True)
+            except StoreError as error:
+                token.settled(error)
+        except StoreError as error:
+            token.settled(error)
+        return run
 
     def arrived(self, arrived: SampleRun) -> None:
         """The same for samples of this process, which come through a mailbox."""
@@ -322,6 +346,18 @@ class Storage:
         with contextlib.suppress(StoreError, Congested):  # the next start goes on with them
             self.go_on_with_updates()
         self.log.close()
+
+
+class _Told:
+    """Samples on their way to the log, and who wants to know (`Waiting`)."""
+
+    __slots__ = ("_done",)
+
+    def __init__(self, done: Callable[[Exception | None], None]) -> None:
+        self._done = done
+
+    def settled(self, outcome: Outcome) -> None:
+        self._done(None if isinstance(outcome, Receipt) else outcome)
 
 
 class _Disk(Gate):

@@ -111,7 +111,7 @@ class Zenoh1Dialect(Dialect):
             self._handover.close()
 
 
-def make(links: Links) -> Zenoh1Dialect:
+def make(links: Links, name: str) -> Zenoh1Dialect:
     """The dialect of a node."""
     return Zenoh1Dialect(links)
 

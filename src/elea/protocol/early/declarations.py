@@ -7,11 +7,11 @@ understood: where a declaration leads is its owner's to say (`judge`). Spec: zen
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final, NamedTuple
 
 from elea.model.errors import InvalidResource, InvalidSelector, RuleBroken
-from elea.model.limits import EARLY_DECLARED, EARLY_PENDING, EARLY_SPACES
+from elea.model.limits import EARLY_DECLARED, EARLY_DECLARED_OCTETS, EARLY_PENDING, EARLY_SPACES
 from elea.model.qos import Durability
 from elea.model.resource import Resource, Selection
 from elea.protocol.early.commit import tolerates_commit
@@ -113,8 +113,11 @@ class Declarations:
         self._others = others
         self._unanswered: dict[int, int] = {}
         self._pending: dict[int, list[tuple[int, Any]]] = {}
+        self._pending_octets = 0
+        self._octets = 0
         self._too_many: set[int] = set()
-        self._undo: list[tuple[dict[int, Any], int, Any]] = []
+        self._undo: list[tuple[int, str, int, Any]] = []
+        self._ids: dict[tuple[int, str, str], set[int]] = {}
         self._changes: list[Change] = []
 
     def space(self, id: int) -> Space:
@@ -143,10 +146,11 @@ class Declarations:
             if type(declaration).__name__ == "CommitDecl":
                 changes, result = self._commit(conduit, declaration.commitId)
                 return changes, result, results
-            if len(waiting) >= EARLY_PENDING:
+            if len(waiting) >= EARLY_PENDING or self._pending_octets > EARLY_DECLARED_OCTETS:
                 self._too_many.add(conduit)
             else:
                 waiting.append((space, declaration))
+                self._pending_octets += _octets(declaration)
         return [], None, results
 
     def _committed(self, space: int, listed: Sequence[Any]) -> list[Change]:
@@ -163,6 +167,7 @@ class Declarations:
             raise RuleBroken("COMMIT_FLOOD", "close-255", problem)
         self._unanswered[conduit] = unanswered + 1
         waiting = self._pending.pop(conduit, [])
+        self._pending_octets -= sum(_octets(declaration) for _, declaration in waiting)
         result = self._generation.messages.ResultDecl
         if conduit in self._too_many:
             self._too_many.discard(conduit)
@@ -185,11 +190,8 @@ class Declarations:
         return Status.SUCCESS, 0, self._changes
 
     def _undone(self, status: int, declaration: Any) -> tuple[int, int, list[Change]]:
-        for table, id, before in reversed(self._undo):
-            if before is None:
-                table.pop(id, None)
-            else:
-                table[id] = before
+        for space, kind, id, before in reversed(self._undo):
+            self._put(space, kind, id, before)
         return status, declared_id(declaration), []
 
     # -- each kind ----------------------------------------------------------------------------------------------------
@@ -276,16 +278,37 @@ class Declarations:
         before = table.get(id)
         if before is None and sum(len(one.table(kind)) for one in self.spaces.values()) >= self._limit:
             raise _Refused(Status.NO_SPACE)
-        self._undo.append((table, id, before))
+        if self._octets + _octets(declaration) > EARLY_DECLARED_OCTETS:
+            raise _Refused(Status.NO_SPACE)
+        self._undo.append((space, kind, id, before))
         self._changes.append(Change(space, kind, id, before, declaration))
-        table[id] = declaration
+        self._put(space, kind, id, declaration)
 
     def _drop(self, space: int, where: Space, kind: str, id: int) -> None:
-        table = where.table(kind)
-        before = table.pop(id, None)
+        before = where.table(kind).get(id)
         if before is not None:
-            self._undo.append((table, id, before))
+            self._undo.append((space, kind, id, before))
             self._changes.append(Change(space, kind, id, before, None))
+            self._put(space, kind, id, None)
+
+    def _put(self, space: int, kind: str, id: int, declaration: Any) -> None:
+        """Write something into its table, or take it out; resources are found by their paths too."""
+        table = self.space(space).table(kind)
+        before = table.pop(id, None)
+        self._octets += _octets(declaration) - _octets(before)
+        if declaration is not None:
+            table[id] = declaration
+        if kind == "resource":
+            if before is not None:
+                self._ids[_place(space, before)].discard(id)
+            if declaration is not None:
+                self._ids.setdefault(_place(space, declaration), set()).add(id)
+            elif not self._ids[_place(space, before)]:
+                del self._ids[_place(space, before)]
+
+    def ids_of(self, space: int, path: str, meta: str) -> Collection[int]:
+        """The ids of the resources with a path, whatever their tags."""
+        return self._ids.get((space, path, meta), ())
 
     def answered(self, conduit: int) -> None:
         """The result of the oldest commit has left (Z18-DCL-12)."""
@@ -294,6 +317,19 @@ class Declarations:
     def _is_selection(self, space: int, id: int) -> bool:
         found = self._others.spaces.get(space) if self._others is not None else None
         return id in self.space(space).selections or (found is not None and id in found.selections)
+
+
+def _place(space: int, declaration: Any) -> tuple[int, str, str]:
+    resource = Resource.parse(declaration.resource.decode("ascii"))
+    return space, resource.path, resource.meta
+
+
+def _octets(declaration: Any) -> int:
+    """Roughly what it takes to remember a declaration, beyond a fixed size."""
+    if declaration is None:
+        return 0
+    text = getattr(declaration, "resource", b"") or getattr(declaration, "query", b"")
+    return len(text) + sum(len(one.value) + 16 for one in getattr(declaration, "properties", None) or ())
 
 
 def _as_set(declaration: Any) -> frozenset[tuple[int, bytes]]:

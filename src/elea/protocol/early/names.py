@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from elea.model.errors import InvalidResource
+from elea.model.limits import CACHED_KEY_CHARS
 from elea.model.resource import Resource, Selection, resources_match
 from elea.protocol.early.declarations import Declarations
 
@@ -30,13 +31,21 @@ class Address(NamedTuple):
     prid: int | None = None
 
 
-@lru_cache(maxsize=4096)
 def _resource(name: bytes) -> Resource:
+    return _short_resource(name) if len(name) <= CACHED_KEY_CHARS else Resource.parse(name.decode("ascii"))
+
+
+def _selection(query: bytes) -> Selection:
+    return _short_selection(query) if len(query) <= CACHED_KEY_CHARS else Selection.parse(query.decode("ascii"))
+
+
+@lru_cache(maxsize=4096)
+def _short_resource(name: bytes) -> Resource:
     return Resource.parse(name.decode("ascii"))
 
 
 @lru_cache(maxsize=4096)
-def _selection(query: bytes) -> Selection:
+def _short_selection(query: bytes) -> Selection:
     return Selection.parse(query.decode("ascii"))
 
 
@@ -75,11 +84,7 @@ class Names:
     def id_of(self, space: int, resource: Resource) -> int | None:
         """The smallest id of a resource, whatever its tags; also what its `$id` says (Z18-MET-01, Z18-DUR-05)."""
         ids = [
-            id
-            for declared in (self._theirs, self._ours)
-            if space in declared.spaces
-            for id, one in declared.spaces[space].resources.items()
-            if (known := _resource(one.resource)).path == resource.path and known.meta == resource.meta
+            id for declared in (self._theirs, self._ours) for id in declared.ids_of(space, resource.path, resource.meta)
         ]
         return min(ids, default=None)
 
@@ -139,6 +144,8 @@ class Names:
         found = self.subject(space, id)
         if isinstance(found, int):
             return found if self._is_used(space, found) else None
+        if isinstance(found, Selection):
+            found = found.resource
         return found if isinstance(found, Resource) and found.trivial else None
 
     def _is_used(self, space: int, id: int) -> bool:

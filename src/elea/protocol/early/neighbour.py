@@ -74,8 +74,9 @@ class Neighbour:
         if result is not None:
             generation = self.session.generation
             entry = plain_entry(generation, generation.messages.Declare(0, (result,)), space=event.space)
-            self.session.send(entry, conduit=event.conduit)
             self._results.setdefault(event.conduit, deque()).append(entry[1])
+            self.session.watched.add(id(entry[1]))
+            self.session.send(entry, conduit=event.conduit)
         if results and self._declarer is not None:
             for one in results:
                 self._declarer.result(one)
@@ -88,8 +89,7 @@ class Neighbour:
         """A commit is answered when its result has left; whether it arrived cannot be told from a lost AckNack."""
         waiting = self._results.get(conduit)
         if waiting:
-            queue = self.session.conduit(conduit).queue(True)
-            while waiting and not any(part is waiting[0] for part in queue):
+            while waiting and id(waiting[0]) not in self.session.watched:
                 waiting.popleft()
                 self.theirs.answered(conduit)
 
@@ -121,6 +121,11 @@ class Neighbour:
         assert self._declarer is not None
         for entry in self._declarer.take():
             self.session.send(entry)
+
+    @property
+    def room(self) -> int:
+        """Octets of a Declare that fits a packet."""
+        return self._room(0)
 
     def announce(self) -> None:
         """Subscribers elsewhere may have changed: tell the publishers here."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, Final
 
+from elea.model.limits import CACHED_KEY_CHARS
 from elea.protocol.early.generation import Generation
 from elea.wire.primitives import write_nat
 
@@ -95,10 +96,16 @@ def _stream_front(id: int, reliable: bool, prid: int | None, space: int) -> byte
 
 def write_entry(name: bytes, payload: bytes, *, reliable: bool, space: int = 0) -> Entry:
     """A WriteData."""
-    return _write_front(name, reliable, space), payload
+    if len(name) > CACHED_KEY_CHARS:
+        return _write_front(name, reliable, space), payload
+    return _cached_write_front(name, reliable, space), payload
 
 
 @lru_cache(maxsize=4096)
+def _cached_write_front(name: bytes, reliable: bool, space: int) -> bytes:
+    return _write_front(name, reliable, space)
+
+
 def _write_front(name: bytes, reliable: bool, space: int) -> bytes:
     return _front(space, WRITE | (RELIABLE if reliable else 0), vle(len(name)) + name)
 

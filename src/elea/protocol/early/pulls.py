@@ -6,7 +6,7 @@ it begins. Who sends, and what a sample is, is the owner's business. Spec: zenoh
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from elea.model.errors import RuleBroken
@@ -42,8 +42,8 @@ def mode_of(declaration: Any) -> Mode:
 
 
 class _Queue(Generic[T]):
-    def __init__(self, mode: Mode, since: float, *, stored: bool) -> None:
-        self.pacer: Pacer[T] = Pacer(mode)
+    def __init__(self, mode: Mode, since: float, size: Callable[[T], int] | None, *, stored: bool) -> None:
+        self.pacer: Pacer[T] = Pacer(mode, size=size)
         self.since = since
         self.is_stored = stored
         self.is_filled = not stored
@@ -57,10 +57,11 @@ class _Queue(Generic[T]):
 
 
 class Pulls(Generic[T]):
-    """All queues of one neighbour."""
+    """All queues of one neighbour; `size` tells the octets of a sample, for a bound of them."""
 
-    def __init__(self, generation: Generation) -> None:
+    def __init__(self, generation: Generation, size: Callable[[T], int] | None = None) -> None:
         self._generation = generation
+        self._size = size
         self._queues: dict[Name, _Queue[T]] = {}
 
     def __len__(self) -> int:
@@ -75,7 +76,7 @@ class Pulls(Generic[T]):
 
     def subscribe(self, space: int, id: int, mode: Mode, now: float) -> None:
         """A subscriber wants its samples in some other way than at once."""
-        self._queues[space, id, 0] = _Queue(mode, now, stored=False)
+        self._queues[space, id, 0] = _Queue(mode, now, self._size, stored=False)
 
     def forget(self, space: int, id: int) -> None:
         """A subscriber or a selection is gone, and with it its pulls."""
@@ -106,7 +107,7 @@ class Pulls(Generic[T]):
         if queue is None:
             if sum(one.is_stored for one in self._queues.values()) >= EARLY_PULLS:
                 raise RuleBroken("PULLS", "close-3", f"more than {EARLY_PULLS} pulls at a time (EARLY_PULLS)")
-            queue = self._queues[name] = _Queue(PULL, now, stored=True)
+            queue = self._queues[name] = _Queue(PULL, now, self._size, stored=True)
             if final and most is None:
                 queue.is_filled = True
             else:

@@ -80,6 +80,8 @@ class Session:
         """Packets and messages that came when there was no session for them, or were ignored as prescribed."""
         self.last_heard = 0.0
         self.last_sent = 0.0
+        self.watched: set[int] = set()
+        """Second parts of entries, by identity, that somebody keeps and wants to see leave their queue."""
         self._initiates = initiates
         self._locators = locators
         self._terms = Terms()
@@ -148,6 +150,8 @@ class Session:
         if taken[0]:
             self.last_sent = now
             conduit.sent(key & 1, now)
+        if self.watched:
+            self.watched.difference_update(map(id, queue[1 : taken[1] : 2]))
         return taken
 
     def migrate(self, old: int, new: int, id: int | None = None) -> None:
@@ -436,7 +440,7 @@ class Session:
             dues.append(self.last_heard + self.agreement.peer_lease)
         for conduit in self.conduits.values():
             if conduit.reliable.held:
-                dues += (conduit.synched + self._synch_period(), self._next_ping)
+                dues += (conduit.synched + self.synch_period, self._next_ping)
                 again = conduit.reliable.repeats_at(self.round_trip.timeout)
                 if again is not None:
                     dues.append(again)
@@ -468,7 +472,7 @@ class Session:
                 if again:
                     self._packets += again
                     conduit.sent(1, now)
-                if now >= conduit.synched + self._synch_period():
+                if now >= conduit.synched + self.synch_period:
                     self._synch(conduit, now)
                 if now >= self._next_ping:
                     self._next_ping = now + (PING_SECONDS if self.round_trip.measured else 2 * self.round_trip.timeout)
@@ -491,7 +495,9 @@ class Session:
         self._send_open(now)
         return []
 
-    def _synch_period(self) -> float:
+    @property
+    def synch_period(self) -> float:
+        """Seconds between two Synchs while something is not acknowledged (Z18-REL-10)."""
         return max(2 * self.round_trip.timeout, SYNCH_SECONDS)
 
     def _synch(self, conduit: Conduit, now: float) -> None:
@@ -503,7 +509,7 @@ class Session:
 
     def _is_hopeless(self, conduit: Conduit, now: float) -> bool:
         """Whether the other node holds up everybody: it acknowledges nothing, or nothing new, for too long."""
-        patience = max(self.offer.patience, PATIENT_SYNCHS * self._synch_period())
+        patience = max(self.offer.patience, PATIENT_SYNCHS * self.synch_period)
         since = conduit.reliable.progress
         return now - max(conduit.heard, since) > patience or now - since > STUBBORN * patience
 

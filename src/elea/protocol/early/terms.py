@@ -67,6 +67,10 @@ class PropertyId(IntEnum):
 BATCHES: Final = 1
 """Feature: BatchedData is understood. Core conformance asks for it, but no program of the papers' time has it."""
 
+BROKER: Final = 2
+PEER: Final = 4
+"""Features: what a node is, which the papers let only Hello say."""
+
 
 def nat_octets(value: int) -> bytes:
     """A natural as octets."""
@@ -125,6 +129,7 @@ class Offer:
     patience: float = 5.0
     """Seconds, at least, after which a node is given up that acknowledges nothing."""
     is_broker: bool = False
+    is_peer: bool = False
     max_lease: float = 0.0
     """Longer leases of others are refused; 0 for no bound."""
     open_timeout: float = 1.0
@@ -169,8 +174,9 @@ class Offer:
             listed.append(m.Property(PropertyId.COMMIT_MODE, nat_octets(self.commit_mode)))
         if asks and self.nonce is not None:
             listed.append(m.Property(PropertyId.CLIENT_HASH, self.nonce))
-        if self.batches:
-            listed.append(m.Property(PropertyId.FEATURES, nat_octets(BATCHES)))
+        features = BATCHES * self.batches | BROKER * self.is_broker | PEER * self.is_peer
+        if features:
+            listed.append(m.Property(PropertyId.FEATURES, nat_octets(features)))
         return listed
 
 
@@ -185,6 +191,8 @@ class Agreement:
     peer_commit_mode: int = 0
     takes_batches: bool = False
     nonce: bytes | None = None
+    is_broker: bool | None = None
+    """Whether the other node is a broker or, if not, a peer; None if it does not say."""
 
     @classmethod
     def of_open(cls, message: Any, offer: Offer) -> Agreement:
@@ -225,14 +233,16 @@ def _agreement(
     if offer.max_lease and seconds > offer.max_lease:
         raise _refused(Reason.UNSUPPORTED_PARAMETER, f"a lease of {seconds:g} s is above {offer.max_lease:g} s")
     try:
+        features = property_number(properties, PropertyId.FEATURES, 0)
         return cls(
             pid,
             seconds,
             bits,
             property_number(properties, PropertyId.CONDUITS, 1, least=1),
             property_number(properties, PropertyId.COMMIT_MODE, 0),
-            property_number(properties, PropertyId.FEATURES, 0) & BATCHES != 0,
+            features & BATCHES != 0,
             value_of(properties, PropertyId.CLIENT_HASH),
+            bool(features & BROKER) if features & (BROKER | PEER) else None,
         )
     except ValueError as error:
         raise _refused(Reason.UNSUPPORTED_PARAMETER, str(error)) from None

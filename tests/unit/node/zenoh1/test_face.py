@@ -63,6 +63,8 @@ class Nowhere:
 class Store:
     """Keeps samples, and notes which it has when it is asked."""
 
+    durability = "transient"
+
     def __init__(self) -> None:
         self.kept: list[str] = []
         self.had: list[list[str]] = []

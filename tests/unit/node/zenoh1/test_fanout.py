@@ -31,6 +31,8 @@ LOOP = Loop("test")  # it is given nothing, so it starts no thread
 class Keeper:
     """A store that wants samples; here it is only known to be there."""
 
+    durability = "transient"
+
     def keep(self, pieces: Sequence[tuple[str, Sequence[Pushed]]], arrival_ns: int) -> None:
         raise AssertionError("bundles have nothing to do with stores")
 

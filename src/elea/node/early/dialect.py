@@ -1,0 +1,67 @@
+"""The two early dialects, as one node speaks them: one code, two rows of a table (`protocol.early.generation`)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from elea.model.limits import MAX_PACKET
+from elea.node.connection import Connection
+from elea.node.dialect import Dialect, Machine
+from elea.node.early.catalogue import Catalogue
+from elea.node.early.machine import EarlyMachine
+from elea.node.early.options import options_of
+from elea.protocol.early.generation import GENERATIONS, ZENOH2018
+from elea.space.face import Entity
+
+if TYPE_CHECKING:
+    from elea.node.links import Links
+
+__all__ = ["EarlyDialect", "make"]
+
+
+class EarlyDialect(Dialect):
+    """What the sessions of one early dialect have in common; both dialects of a node share a catalogue."""
+
+    def __init__(self, links: Links, name: str) -> None:
+        super().__init__(name, links)
+        self.generation = GENERATIONS[name]
+        self.catalogue: Catalogue
+        if name == ZENOH2018.name:
+            self.catalogue = Catalogue()
+        else:
+            other = links.dialect(ZENOH2018.name)
+            assert isinstance(other, EarlyDialect)
+            self.catalogue = other.catalogue
+
+    def initiate(self, connection: Connection, timeout: float) -> Machine:
+        return self._machine(connection, timeout)
+
+    def accept(self, connection: Connection) -> Machine:
+        return self._machine(connection, self.links.settings.accept_timeout)
+
+    def _machine(self, connection: Connection, timeout: float) -> Machine:
+        options = options_of(connection.locator)
+        node = self.links.node
+        offer = options.offer(node.node_id, connection.link, self.links.settings.lease, node.role)
+        if connection.accepted:
+            offer = replace(offer, admit=lambda pid: machine.admit(pid))
+        else:
+            offer = replace(offer, nonce=self.links.random.randbytes(4))
+        machine = EarlyMachine(self, connection, offer, options.mtu or MAX_PACKET, timeout)
+        return machine
+
+    def told_locators(self) -> tuple[bytes, ...]:
+        """What a Hello tells: addresses alone, as the papers write them."""
+        return tuple(one.partition("?")[0].encode() for one in self.links.locators(self.name))
+
+    def declared_keys(self) -> list[str]:
+        """Keys without wildcards that are declared in the space."""
+        with self.links.node.lock:
+            found = self.links.node.space.declared(Entity.SUBSCRIBER)
+        return [key for key in found if "*" not in key and "?" not in key]
+
+
+def make(links: Links, name: str) -> EarlyDialect:
+    """The dialect of a node."""
+    return EarlyDialect(links, name)

@@ -1,0 +1,86 @@
+"""What a locator says of an early session, behind its address: `udp/[::]:7448?dialect=zenoh2018;mtu=512;sn=7`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from elea.io.link import Link
+from elea.io.linkerrors import LocatorError
+from elea.io.locator import Locator
+from elea.model.limits import MAX_PACKET, SN_BITS_MAX, SN_BITS_MIN
+from elea.model.qos import Role
+from elea.protocol.early.terms import Offer
+
+__all__ = ["Options", "options_of"]
+
+UDP_MTU: Final = 1_472
+"""Bytes of a datagram that an Ethernet carries in one piece (Z18-FRM-04)."""
+
+LEAST_MTU: Final = 20
+LIFETIME: Final = 2.0
+"""Seconds a datagram may wander: numbers of few bits are not used up faster than that."""
+
+DATAGRAM_BITS: Final = 21
+"""Bits of our own serial numbers on datagram links: enough that nobody ever waits for one."""
+
+SHORT_MTU: Final = 64
+"""Below it, our own id is cut to 8 bytes: Accept names two (Z18-FRM-08)."""
+
+CONDUITS: Final = 4
+COMMIT_MODE: Final = 8
+"""Transactions another node may send ahead of their results."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What was said; None is left to the link."""
+
+    mtu: int | None = None
+    sn_bits: int | None = None
+    lease: float | None = None
+    conduits: int = CONDUITS
+
+    def offer(self, pid: bytes, link: Link, lease: float, role: Role) -> Offer:
+        """What this node brings to a session over a link."""
+        mtu = min(link.mtu, MAX_PACKET if link.streamed else UDP_MTU) if self.mtu is None else self.mtu
+        made = Offer(
+            pid[:8] if mtu < SHORT_MTU else pid,
+            lease=lease if self.lease is None else self.lease,
+            conduits=self.conduits,
+            commit_mode=COMMIT_MODE,
+            mtu=mtu,
+            lifetime=0.0 if link.reliable else LIFETIME,
+            is_broker=role is Role.ROUTER,
+            is_peer=role is Role.PEER,
+        )
+        if self.sn_bits is not None:
+            return replace(made, sn_bits=self.sn_bits)
+        return made if link.reliable or mtu < SHORT_MTU else replace(made, sn_bits=DATAGRAM_BITS)
+
+
+def options_of(text: str) -> Options:
+    """The options of a locator.
+
+    Raises:
+        LocatorError: one of them makes no sense.
+    """
+    if not text:
+        return Options()
+    said = dict(Locator.parse(text).metadata)
+
+    def number(name: str, least: int, most: int) -> int | None:
+        value = said.get(name)
+        if value is None:
+            return None
+        if not value.isdecimal() or not least <= int(value) <= most:
+            raise LocatorError(text, f"{name}={value} is no number from {least} to {most}")
+        return int(value)
+
+    lease = number("lease", 0, 1 << 32)
+    return Options(
+        number("mtu", LEAST_MTU, MAX_PACKET),
+        number("sn", SN_BITS_MIN, SN_BITS_MAX),
+        None if lease is None else lease / 1000,
+        number("conduits", 1, 1 << 16) or CONDUITS,
+    )

@@ -1,0 +1,162 @@
+"""Programs that connect in an early dialect: the same API, and clear errors for what the dialect cannot say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import elea
+from elea.api.pacedsubscriber import PacedSubscriber
+from elea.model.errors import NotExpressible
+from tests.unit.node.early.client import WAIT
+from tests.unit.node.early.conftest import locator_of
+from tests.unit.node.storage.serving import eventually
+from tests.unit.node.test_dialect import await_subscriber, config
+
+BLOCK = elea.CongestionControl.BLOCK
+LINKS = [(dialect, protocol) for dialect in ("zenoh2018", "xrce2017") for protocol in ("tcp", "udp")]
+
+
+@pytest.fixture(params=LINKS, ids="-".join)
+def program(router: elea.Session, request: pytest.FixtureRequest) -> Iterator[elea.Session]:
+    """A client of the broker in an early dialect."""
+    with elea.open(config("client", connect__endpoints=[locator_of(router, *request.param)])) as session:
+        yield session
+
+
+@pytest.fixture
+def modern(router: elea.Session) -> Iterator[elea.Session]:
+    """The same, of 2018 over tcp."""
+    with elea.open(config("client", connect__endpoints=[locator_of(router)])) as session:
+        yield session
+
+
+def received(subscriber: elea.Subscriber[Any], count: int) -> list[tuple[str, str]]:
+    got = [subscriber.handler.recv(timeout=WAIT) for _ in range(count)]
+    return [(str(one.key_expr), one.payload.to_string()) for one in got]
+
+
+def test_a_program_puts_and_subscribes(router: elea.Session, robot: elea.Session, program: elea.Session) -> None:
+    with program.declare_subscriber("a/**") as own, robot.declare_subscriber("b/**") as other:
+        await_subscriber(router, "a/1")
+        await_subscriber(router, "b/1")
+        for key in ("a", "a/1", "ab", "a/1/2"):
+            robot.put(key, key, congestion_control=BLOCK)
+        assert received(own, 3) == [("a", "a"), ("a/1", "a/1"), ("a/1/2", "a/1/2")]
+
+        program.put("b/1", "by name")
+        publisher = program.declare_publisher("b/2")
+        eventually(lambda: publisher.matching_status.matching, "the subscriber")
+        publisher.put("by id")
+        assert received(other, 2) == [("b/1", "by name"), ("b/2", "by id")]
+    eventually(lambda: not publisher.matching_status.matching, "its end")
+
+
+def test_a_sample_comes_once_however_many_subscribers_take_it(
+    router: elea.Session, robot: elea.Session, modern: elea.Session
+) -> None:
+    exact, wide = modern.declare_subscriber("a/b"), modern.declare_subscriber("a/**")
+    await_subscriber(router, "a/b")
+    await_subscriber(router, "a/c")
+
+    robot.put("a/b", "1", congestion_control=BLOCK)
+    robot.put("a/c", "2", congestion_control=BLOCK)
+
+    assert received(wide, 2) == [("a/b", "1"), ("a/c", "2")]
+    assert received(exact, 1) == [("a/b", "1")]
+    assert (exact.handler.try_recv(), wide.handler.try_recv()) == (None, None)
+
+
+def test_a_get_finds_what_is_stored(robot: elea.Session, program: elea.Session) -> None:
+    robot.put("kept/a", "stored", congestion_control=BLOCK)
+    eventually(lambda: list(robot.get("kept/a")), "the storage")
+
+    answers = [reply.ok for reply in program.get("kept/a", timeout=WAIT)]
+
+    assert [(str(one.key_expr), one.payload.to_string()) for one in answers if one] == [("kept/a", "stored")]
+
+
+def test_a_get_with_wildcards_ends_by_itself(robot: elea.Session, modern: elea.Session) -> None:
+    for key in ("kept/a", "kept/b", "kept/b/c"):
+        robot.put(key, key, congestion_control=BLOCK)
+    eventually(lambda: len(list(robot.get("kept/**"))) == 3, "the storage")
+
+    assert sorted(str(reply.ok.key_expr) for reply in modern.get("kept/*", timeout=60) if reply.ok) == [
+        "kept/a",
+        "kept/b",
+    ]
+    assert len(list(modern.get("kept/**", timeout=60))) == 3
+    assert list(modern.get("nothing/**", timeout=60)) == []
+
+
+def test_2017_cannot_say_where_answers_end(router: elea.Session) -> None:
+    with elea.open(config("client", connect__endpoints=[locator_of(router, "xrce2017")])) as program:
+        (reply,) = program.get("kept/*", timeout=WAIT)
+        assert reply.err is not None
+        assert "xrce2017 cannot express where the answers to kept/* end" in reply.err.payload.to_string()
+
+
+def test_what_a_dialect_cannot_say_is_an_error_that_says_so(program: elea.Session) -> None:
+    with pytest.raises(NotExpressible, match="cannot express a deletion"):
+        program.delete("a/b")
+    with pytest.raises(NotExpressible, match="cannot express a queryable"):
+        program.declare_queryable("a/b")
+    with pytest.raises(NotExpressible, match="cannot express a liveliness token"):
+        program.liveliness().declare_token("a/b")
+    (reply,) = program.get("a/b?_time=[now(-1h)..]", timeout=WAIT)
+    assert reply.err is not None
+    assert "cannot express a query with parameters" in reply.err.payload.to_string()
+
+
+def test_a_program_pulls(router: elea.Session, robot: elea.Session, program: elea.Session) -> None:
+    with program.declare_subscriber("a/**", mode=elea.Pull()) as subscriber:
+        await_subscriber(router, "a/1")
+        for number in range(3):
+            robot.put("a/1", str(number), congestion_control=BLOCK)
+        assert isinstance(subscriber, PacedSubscriber)
+        eventually(lambda: subscriber.waiting == 3, "the samples")
+
+        assert [one.payload.to_string() for one in subscriber.pull(2)] == ["0", "1"]
+
+
+def test_large_samples_cross_in_fragments(router: elea.Session, robot: elea.Session, program: elea.Session) -> None:
+    sizes = [0, 1, 1472, 65_535, 200_000, 1_000_000]
+    with program.declare_subscriber("a/**") as own, robot.declare_subscriber("b/**") as other:
+        await_subscriber(router, "a/1")
+        await_subscriber(router, "b/1")
+        for size in sizes:
+            robot.put("a/1", bytes(size), congestion_control=BLOCK)
+            program.put("b/1", bytes(size), congestion_control=BLOCK)
+
+        assert [len(own.handler.recv(timeout=WAIT).payload.to_bytes()) for _ in sizes] == sizes
+        assert [len(other.handler.recv(timeout=WAIT).payload.to_bytes()) for _ in sizes] == sizes
+
+
+@pytest.mark.parametrize("protocol", ["tcp", "udp"])
+def test_what_was_put_before_the_end_arrives(router: elea.Session, robot: elea.Session, protocol: str) -> None:
+    with robot.declare_subscriber("b/**") as other:
+        await_subscriber(router, "b/1")
+        with elea.open(config("client", connect__endpoints=[locator_of(router, "zenoh2018", protocol)])) as program:
+            for number in range(500):
+                program.put("b/1", str(number), congestion_control=BLOCK)
+        assert [text for _, text in received(other, 500)] == [str(number) for number in range(500)]
+
+
+@pytest.mark.parametrize("protocol", ["tcp", "udp"])
+def test_two_peers_need_no_broker(protocol: str) -> None:
+    listening = config("peer", listen__endpoints=[f"{protocol}/127.0.0.1:0?dialect=zenoh2018"])
+    with elea.open(listening) as one:
+        (locator,) = one._runtime.links.locators("zenoh2018")
+        calling = config("peer", connect__endpoints=[locator], listen__endpoints=[])
+        with elea.open(calling) as two, one.declare_subscriber("a/*") as first, two.declare_subscriber("b/*") as second:
+            await_subscriber(one, "b/1")
+            await_subscriber(two, "a/1")
+            assert not two._node.route(two._node.local, "nobody").ways, "a peer sends to peers that want it only"
+
+            one.put("b/1", "x")
+            two.put("a/1", "y")
+
+            assert received(first, 1) == [("a/1", "y")]
+            assert received(second, 1) == [("b/1", "x")]
