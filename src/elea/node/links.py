@@ -127,6 +127,7 @@ class Links:
         wait = self.settings.open_timeout if timeout is None else timeout
         self._check_protocol(locator)
         dialect = self.dialect(dialect_of(locator))
+        dialect.check(locator)
         link = tapped(connect(locator, timeout=wait, tls=self.settings.tls), accepted=False, dialect=dialect.name)
         connection = self._over(link, dialect, accepted=False, timeout=wait, locator=locator)
         self._start(connection)
@@ -146,6 +147,7 @@ class Links:
 
         self._check_protocol(locator)
         dialect = self.dialect(dialect_of(locator))
+        dialect.check(locator)
         listener = listen(
             locator,
             loop=self.loop,

@@ -34,6 +34,9 @@ class EarlyDialect(Dialect):
             assert isinstance(other, EarlyDialect)
             self.catalogue = other.catalogue
 
+    def check(self, locator: str) -> None:
+        options_of(locator)
+
     def initiate(self, connection: Connection, timeout: float) -> Machine:
         return self._machine(connection, timeout)
 

@@ -77,7 +77,8 @@ class EarlyFace(OutboxFace):
         """Deletions that were not for this node: its dialect has no word for them."""
         self.unspeakable = 0
         """Control messages of the space that its dialect has no words for: queryables, tokens."""
-        self.subscriptions = Subscriptions(neighbour.names, generation.scheme)
+        session = neighbour.session
+        self.subscriptions = Subscriptions(neighbour.names, session.prefix, has_tags=session.profile.has_tags)
         self.pulling = Pulling(self)
         self.asking = Asking(self)
         self.arrivals = Arrivals(self)

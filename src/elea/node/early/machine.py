@@ -60,7 +60,9 @@ class EarlyMachine(Machine):
 
     def __init__(self, dialect: EarlyDialect, connection: Connection, offer: Offer, limit: int, timeout: float) -> None:
         generation = dialect.generation
-        super().__init__(PacketReader(connection.link, generation, limit))
+        reader = PacketReader(connection.link, generation, limit)
+        reader.is_lenient = offer.profile.is_lenient
+        super().__init__(reader)
         self.lock = threading.RLock()
         self.initiates = not connection.accepted
         self.session = NodeSession(generation, offer, initiates=self.initiates, locators=dialect.told_locators)

@@ -193,7 +193,7 @@ class Pulling:
             key = key_of(space, Resource(resource.scheme, resource.path))
             found = children(key, [*face.catalogue.names(), *face.machine.declared_keys()])
             names = [
-                str(Resource(self._generation.scheme, place[1].path)).encode()
+                str(Resource(self._face.machine.session.prefix, place[1].path)).encode()
                 for one in found
                 if (place := place_of(one)) is not None and isinstance(place[1], Resource)
             ]
@@ -252,14 +252,14 @@ class Pulling:
     def _lend(self, conduit: int, space: int, resource: Resource) -> bool:
         """Give a resource an id of our own, so that a sample can be told to belong to the pull (Z18-PUL-04)."""
         m = self._generation.messages
-        name = str(Resource(self._generation.scheme, resource.path, (), resource.meta)).encode()
+        name = str(Resource(self._face.machine.session.prefix, resource.path, (), resource.meta)).encode()
         neighbour = self._face.machine.neighbour
         if self._lent >= EARLY_LENT or len(name) + ROOM_BESIDE > neighbour.room:
             return False
         self._lent += 1
         declare = m.Declare(0, (m.ResourceDecl(FIRST_LENT + 2 * self._lent, name),), committed=True)
         try:
-            neighbour.ours.receive(conduit, space, declare)
+            neighbour.ours.receive(conduit, space, neighbour.session.profile.received(declare))
         except RuleBroken:
             return False
         self._push(conduit, plain_entry(self._generation, declare, space=space), True)

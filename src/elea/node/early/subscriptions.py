@@ -76,16 +76,18 @@ class Subscriptions:
     """All subscribers of one neighbour, by id and by key.
 
     Args:
-        scheme: of the names of its dialect.
+        scheme: what its names begin with.
+        has_tags: whether they may have tags.
     """
 
-    def __init__(self, names: Names, scheme: str) -> None:
+    def __init__(self, names: Names, scheme: str, *, has_tags: bool) -> None:
         self.version = 0
         """Changes whenever a sample may have to be addressed in another way."""
         self.unnamed = 0
         """Samples of keys that no resource can have."""
         self._names = names
         self._scheme = scheme
+        self._has_tags = has_tags
         self._numbers = 0
         self._by_id: dict[tuple[int, int], Subscription] = {}
         self._by_key: KeyTree[list[Subscription]] = KeyTree()
@@ -174,7 +176,7 @@ class Subscriptions:
         return self._by_name(to, space, resource, tags)
 
     def _by_name(self, to: Subscription | None, space: int, resource: Resource, tags: tuple[str, ...]) -> Address:
-        name = str(Resource(self._scheme, resource.path, tags, resource.meta)).encode()
+        name = str(Resource(self._scheme, resource.path, tags if self._has_tags else (), resource.meta)).encode()
         space = 0 if space == 1 else space
         fronts = [write_entry(name, b"", reliable=reliable, space=space)[0] for reliable in (True, False)]
         return Address(to, 0, *fronts)
