@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from elea.io.linkerrors import LinkClosed
 from elea.io.outbox import FORWARDED, REFUSED, Batch
-from elea.model.errors import EleaError, SessionClosed, SessionRefused
+from elea.model.errors import DecodeError, EleaError, InvalidPredicate, SessionClosed, SessionRefused
 from elea.model.keytext import cover
 from elea.model.logger import logger
 from elea.model.node_id import NodeId
@@ -202,11 +202,22 @@ class EarlyMachine(Machine):
             self.look(self._loop.now())
 
     def _judge(self, space: int, declaration: Any, named: Resource | Selection | None) -> int:
-        """Whether a declaration can be kept: predicates mean nothing here yet, and what is persistent needs a disk."""
+        """Whether a declaration can be kept: a predicate must be understood, and what is persistent needs a disk."""
         if isinstance(named, Selection) and named.predicate is not None:
-            return Status.UNSUPPORTED
+            return self._judge_predicate(named.predicate, declaration)
         if type(declaration).__name__ == "PublisherDecl" and not self._can_publish(space, declaration):
             return Status.UNSUPPORTED
+        return Status.SUCCESS
+
+    def _judge_predicate(self, predicate: str, declaration: Any) -> int:
+        try:
+            from elea.node.early.filters import Filter  # not with the module: few selections have one
+
+            Filter(predicate, declaration.properties, self._dialect.catalogue)
+        except InvalidPredicate:
+            return Status.UNSUPPORTED
+        except (ValueError, DecodeError):  # of its named properties
+            return Status.INVALID
         return Status.SUCCESS
 
     def _can_publish(self, space: int, declaration: Any) -> bool:

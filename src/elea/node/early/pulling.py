@@ -129,7 +129,11 @@ class Pulling:
         face = self._face
         with face.machine.lock:
             backlog, one.backlog = one.backlog, None
-            samples: list[Waiting] = [(key, payload) for key, (_, payload) in sorted(asked.found.items())]
+            samples: list[Waiting] = [
+                (key, payload)
+                for key, (_, payload) in sorted(asked.found.items())
+                if one.where is None or one.where.takes(key, payload)
+            ]
             for key, meta, payload in backlog or ():
                 stored = asked.found.get(key)
                 if (
@@ -167,10 +171,16 @@ class Pulling:
             else:
                 self._ask(
                     pattern_of(space, subject),
-                    lambda asked: self._fill(name, [(k, p) for k, (_, p) in sorted(asked.found.items())]),
+                    lambda asked: self._fill(name, self._stored(space, id, asked)),
                     tags=() if isinstance(subject, int) else subject.tags,
                 )
         self.serve(now)
+
+    def _stored(self, space: int, id: int, asked: _Asked) -> list[Waiting]:
+        """What was found, by name, as far as the predicate of the selection lets it through."""
+        where = self._face.filter_of(space, id)
+        found = [(key, payload) for key, (_, payload) in sorted(asked.found.items())]
+        return found if where is None else [one for one in found if where.takes(*one)]
 
     def _fill(self, name: Any, samples: list[Waiting]) -> None:
         face = self._face
