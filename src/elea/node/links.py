@@ -175,6 +175,11 @@ class Links:
         chosen = [listener for listener, name in self.listeners if dialect in (None, name)]
         return [locator for listener in chosen for locator in listener.locators()]
 
+    @property
+    def heard_dialects(self) -> set[str]:
+        """The dialects this node listens in."""
+        return {name for _, name in self.listeners}
+
     def dropped(self) -> dict[str, int]:
         """Messages lost in this node, by reason: on the way out, over all links there were, and to slow handlers."""
         return {**self.losses.counts, "undelivered": self.node.dispatch.dropped}

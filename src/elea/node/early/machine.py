@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
+from hmac import compare_digest
 from typing import TYPE_CHECKING, Any, Final
 
 from elea.io.linkerrors import LinkClosed
@@ -77,6 +78,7 @@ class EarlyMachine(Machine):
         self._is_handling = False
         self._is_looking = False
         self._after: deque[Callable[[], None]] = deque()
+        self._user: str | None = None
         self.packets = 0
         self.octets = 0
         self.refused_packets = 0
@@ -145,6 +147,17 @@ class EarlyMachine(Machine):
 
     # -- opening ------------------------------------------------------------------------------------------------------
 
+    def authenticate(self, data: bytes | None) -> bool:
+        """Whether another node may open a session: it has to know a password where nodes of 1.x have to."""
+        users = self._dialect.links.settings.users
+        if users is None:
+            return True
+        user, _, password = (data or b"").partition(b":")
+        if not compare_digest(users.get(user, b""), password) or user not in users:
+            return False
+        self._user = user.decode("utf-8", "replace")
+        return True
+
     def admit(self, pid: bytes) -> int | None:
         """Another node wants a session: the reason why not. One that comes again has started anew (Z18-SES-03)."""
         connection = self._connection
@@ -169,7 +182,8 @@ class EarlyMachine(Machine):
                 raise SessionRefused(int(Reason.GENERIC), f"no session with {NodeId(node_id)}: {refusal.value}")
         self.outbox = connection.make_outbox(self._take, room=self.session.offer.mtu, told=True)
         link = connection.link
-        subject = Subject(node_id, self._role(node.role, agreement.is_broker), link=link.remote, local=link.local)
+        role = self._role(node.role, agreement.is_broker)
+        subject = Subject(node_id, role, user=self._user, link=link.remote, local=link.local)
         face = EarlyFace(node, subject, self.outbox, EarlyEncoder(), self, dialect.catalogue)
         face.on_stalled = lambda: connection.end(
             SessionClosed(Reason.OUT_OF_RESOURCES, "the other node takes no more messages")
