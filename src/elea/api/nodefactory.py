@@ -107,6 +107,7 @@ def _can_compress() -> bool:
 
 
 def _discovery(runtime: Runtime, settings: Settings) -> Discovery | None:
+    from elea.node.dialect import DEFAULT
     from elea.node.discovery import DiscoverySettings, GossipRules
 
     scouting = settings.scouting
@@ -125,6 +126,10 @@ def _discovery(runtime: Runtime, settings: Settings) -> Discovery | None:
         wait_connected=settings.wait_connected,
         wait_declared=settings.wait_declared,
     )
+    for name in sorted(runtime.links.heard_dialects - {DEFAULT}):
+        other = runtime.links.dialect(name).discovery(found)
+        if other is not None:
+            other.start()  # its dialect ends it
     return runtime.links.dialect().discovery(found)
 
 

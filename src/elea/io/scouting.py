@@ -20,7 +20,7 @@ from elea.io.locator import host_port
 from elea.io.loop import Loop, Pollable
 from elea.model.errors import ConfigError
 
-__all__ = ["SCOUTING_GROUP", "Datagrams", "ScoutListener", "ScoutSender", "chosen_interfaces"]
+__all__ = ["SCOUTING_GROUP", "Datagrams", "ScoutListener", "ScoutSender", "Source", "chosen_interfaces"]
 
 SCOUTING_GROUP: Final = "224.0.0.224:7446"
 """Group and port where nodes ask for each other."""

@@ -99,6 +99,13 @@ class Dialect:
         self.name = name
         self.links = links
 
+    def check(self, locator: str) -> None:
+        """Raise if the options of a locator make no sense to this dialect.
+
+        Raises:
+            LocatorError: they do not.
+        """
+
     def initiate(self, connection: Connection, timeout: float) -> Machine:
         """For a link of ours: open a session within `timeout` seconds."""
         return Machine(connection.batches())

@@ -127,6 +127,7 @@ class Links:
         wait = self.settings.open_timeout if timeout is None else timeout
         self._check_protocol(locator)
         dialect = self.dialect(dialect_of(locator))
+        dialect.check(locator)
         link = tapped(connect(locator, timeout=wait, tls=self.settings.tls), accepted=False, dialect=dialect.name)
         connection = self._over(link, dialect, accepted=False, timeout=wait, locator=locator)
         self._start(connection)
@@ -146,6 +147,7 @@ class Links:
 
         self._check_protocol(locator)
         dialect = self.dialect(dialect_of(locator))
+        dialect.check(locator)
         listener = listen(
             locator,
             loop=self.loop,
@@ -172,6 +174,11 @@ class Links:
         """Where this node can be reached, or can be by nodes that speak one dialect."""
         chosen = [listener for listener, name in self.listeners if dialect in (None, name)]
         return [locator for listener in chosen for locator in listener.locators()]
+
+    @property
+    def heard_dialects(self) -> set[str]:
+        """The dialects this node listens in."""
+        return {name for _, name in self.listeners}
 
     def dropped(self) -> dict[str, int]:
         """Messages lost in this node, by reason: on the way out, over all links there were, and to slow handlers."""

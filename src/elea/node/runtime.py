@@ -73,7 +73,8 @@ class Runtime:
         """
         problems: dict[str, EleaError] = {}
         for locator in locators:
-            dialect_of(locator)  # an unknown one is a mistake, which trying again does not mend
+            # An unknown one, or an option of it, is a mistake, which trying again does not mend.
+            self.links.dialect(dialect_of(locator)).check(locator)
         for locator in locators:
             try:
                 self._want(locator, self._connect(locator, timeout))

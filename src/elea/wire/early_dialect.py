@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cached_property
+from importlib import import_module
 from types import ModuleType
 from typing import Any, cast
 
@@ -18,7 +20,7 @@ from elea.wire.early import Codec, Decorated, Packet, Stream, decode_stream, enc
 from elea.wire.markers import Conduit, RSpace
 from elea.wire.primitives import read_nat, whole, write_nat
 
-__all__ = ["EarlyDialect"]
+__all__ = ["EarlyDialect", "lenient_codec"]
 
 UNITS = ("packet", "message", "declaration", "stream", "vle")
 
@@ -84,6 +86,19 @@ class EarlyDialect:
     def decode_lenient(self, unit: str, data: bytes) -> object:
         """Like `decode` for one message or declaration, but padded numbers are accepted (option `lenient_vle`)."""
         return self._walker(data, lenient=True).whole(_ROOT[unit])
+
+    @cached_property
+    def lenient_codec(self) -> Codec:
+        """A codec that accepts padded numbers: slower, for programs that write them."""
+
+        def read_message(buf: bytes, at: int) -> tuple[Any, int]:
+            walker = self._walker(buf[at:], lenient=True)
+            try:
+                return walker.named(_ROOT["message"], "message"), at + walker.at
+            except DecodeError as error:
+                raise error.moved(at) from None
+
+        return replace(self.codec, read_message=read_message)
 
     # -- JSON ---------------------------------------------------------------------------------------------------------
 
@@ -206,3 +221,9 @@ def _member(form: Json, name: str, kind: type[Any], what: str) -> Any:
     if not isinstance(form, dict) or not isinstance(form.get(name), kind):
         raise EncodeError(f"{what}.{name}", "missing or of the wrong kind")
     return form[name]
+
+
+def lenient_codec(name: str) -> Codec:
+    """The codec of an early dialect that accepts padded numbers."""
+    dialect: EarlyDialect = import_module(f"elea.wire.{name}.dialect").DIALECT
+    return dialect.lenient_codec

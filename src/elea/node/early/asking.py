@@ -62,7 +62,7 @@ class Asking:
                 sid, self._next = self._next, self._next + 2
                 get.sids.add(sid)
                 self._gets[sid] = get
-                self._declare(get, sid, f"{self._generation.scheme}{path}".encode())
+                self._declare(get, sid, f"{face.machine.session.prefix}{path}".encode())
         seconds = QUERY_TIMEOUT if request.timeout_ms is None else request.timeout_ms / 1000
         face.node.loop.after(seconds, lambda: self._expired(get))
 

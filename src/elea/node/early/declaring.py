@@ -134,4 +134,4 @@ class OwnDeclarations:
         self._neighbour.declare(listed, told)
 
     def _name(self, path: str) -> bytes:
-        return f"{self._generation.scheme}{path}".encode()
+        return f"{self._neighbour.session.prefix}{path}".encode()

@@ -11,10 +11,12 @@ from elea.node.dialect import Dialect, Machine
 from elea.node.early.catalogue import Catalogue
 from elea.node.early.machine import EarlyMachine
 from elea.node.early.options import options_of
+from elea.node.early.scouting import EarlyDiscovery
 from elea.protocol.early.generation import GENERATIONS, ZENOH2018
 from elea.space.face import Entity
 
 if TYPE_CHECKING:
+    from elea.node.discovery import Discovery, DiscoverySettings
     from elea.node.links import Links
 
 __all__ = ["EarlyDialect", "make"]
@@ -27,12 +29,16 @@ class EarlyDialect(Dialect):
         super().__init__(name, links)
         self.generation = GENERATIONS[name]
         self.catalogue: Catalogue
+        self._discovery: EarlyDiscovery | None = None
         if name == ZENOH2018.name:
             self.catalogue = Catalogue()
         else:
             other = links.dialect(ZENOH2018.name)
             assert isinstance(other, EarlyDialect)
             self.catalogue = other.catalogue
+
+    def check(self, locator: str) -> None:
+        options_of(locator)
 
     def initiate(self, connection: Connection, timeout: float) -> Machine:
         return self._machine(connection, timeout)
@@ -45,11 +51,30 @@ class EarlyDialect(Dialect):
         node = self.links.node
         offer = options.offer(node.node_id, connection.link, self.links.settings.lease, node.role)
         if connection.accepted:
-            offer = replace(offer, admit=lambda pid: machine.admit(pid))
+            offer = replace(
+                offer, admit=lambda pid: machine.admit(pid), authenticate=lambda pid, data: machine.authenticate(data)
+            )
         else:
-            offer = replace(offer, nonce=self.links.random.randbytes(4))
+            offer = replace(offer, nonce=self.links.random.randbytes(4), authentication=self._credentials())
         machine = EarlyMachine(self, connection, offer, options.mtu or MAX_PACKET, timeout)
         return machine
+
+    def _credentials(self) -> bytes | None:
+        """What Open says of us: user and password, in the clear (property 12)."""
+        given = self.links.settings.credentials
+        return None if given is None else b":".join(given)
+
+    def discovery(self, settings: DiscoverySettings) -> Discovery:
+        """That of 2018 answers for both: a Scout does not say which dialect it is of."""
+        home = self.links.dialect(ZENOH2018.name)
+        assert isinstance(home, EarlyDialect)
+        if home._discovery is None:
+            home._discovery = EarlyDiscovery(self.links, settings)
+        return home._discovery
+
+    def close(self) -> None:
+        if self._discovery is not None:
+            self._discovery.close()
 
     def told_locators(self) -> tuple[bytes, ...]:
         """What a Hello tells: addresses alone, as the papers write them."""

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from elea.io.outbox import Outbox
     from elea.node.early.catalogue import Catalogue, Known
     from elea.node.early.encoder import EarlyEncoder
+    from elea.node.early.filters import Filter
     from elea.node.early.machine import EarlyMachine
     from elea.node.node import Node
 
@@ -77,7 +78,8 @@ class EarlyFace(OutboxFace):
         """Deletions that were not for this node: its dialect has no word for them."""
         self.unspeakable = 0
         """Control messages of the space that its dialect has no words for: queryables, tokens."""
-        self.subscriptions = Subscriptions(neighbour.names, generation.scheme)
+        session = neighbour.session
+        self.subscriptions = Subscriptions(neighbour.names, session.prefix, has_tags=session.profile.has_tags)
         self.pulling = Pulling(self)
         self.asking = Asking(self)
         self.arrivals = Arrivals(self)
@@ -141,10 +143,22 @@ class EarlyFace(OutboxFace):
         if subject is None:
             return
         durability = durability_of(_resource_of(subject), change.now.properties)
-        one = self.subscriptions.add(change.space, subject, change.now, durability)
+        where = self.filter_of(change.space, change.id)
+        one = self.subscriptions.add(change.space, subject, change.now, durability, where)
         self.pulling.subscribed(one, now)
         self.node.control(self, Declare(Entity.SUBSCRIBER, one.number, one.key))
         self.pulling.joined(one)
+
+    def filter_of(self, space: int, id: int) -> Filter | None:
+        """The predicate of a selection, which was looked at when it was declared; None if it has none."""
+        with self.machine.lock:
+            subject = self.machine.neighbour.names.subject(space, id)
+            declared = self.machine.neighbour.theirs.space(space).selections.get(id)
+        if not isinstance(subject, Selection) or subject.predicate is None:
+            return None
+        from elea.node.early.filters import Filter
+
+        return Filter(subject.predicate, None if declared is None else declared.properties, self.catalogue)
 
     def _unsubscribe(self, space: int, id: int) -> None:
         gone = self.subscriptions.remove(space, id)
@@ -225,7 +239,8 @@ class EarlyFace(OutboxFace):
 
     def put(self, address: Address, key: str, meta: bytes | None, payload: bytes, qos: int, reliable: bool) -> None:
         """Send a sample of this process; waits as its quality of service says. Raises LinkClosed."""
-        if self._is_kept(address.to, key, ((0, 0, b"", qos, meta, payload),)):
+        run: Sequence[RawSample] = ((0, 0, b"", qos, meta, payload),)
+        if not self._chosen(address, key, run) or self._is_kept(address.to, key, run):
             return
         reliable = reliable and (address.to is None or address.to.reliable)
         front = address.reliable if reliable else address.best_effort
@@ -234,7 +249,8 @@ class EarlyFace(OutboxFace):
 
     def forward_run(self, address: Address, key: str, run: Sequence[RawSample], reliable: bool, led: bool) -> None:
         """Send samples of others: droppable ones are dropped when there is no room, the rest holds up its link."""
-        if self._is_kept(address.to, key, run):
+        run = self._chosen(address, key, run)
+        if not run or self._is_kept(address.to, key, run):
             return
         reliable = reliable and (address.to is None or address.to.reliable)
         front = address.reliable if reliable else address.best_effort
@@ -245,6 +261,16 @@ class EarlyFace(OutboxFace):
             size += len(front) + len(payload)
         droppable = not reliable or not run[0][3] & 8
         self.forward(parts, size, int(reliable), droppable, len(run), led)
+
+    def _chosen(self, address: Address, key: str, run: Sequence[RawSample]) -> Sequence[RawSample]:
+        """The samples that a predicate lets through; of several predicates one is enough."""
+        wheres = address.wheres
+        if not wheres:
+            return run
+        if len(wheres) == 1:
+            return wheres[0].chosen(key, run)
+        taken = [set(map(id, where.chosen(key, run))) for where in wheres]
+        return [raw for raw in run if any(id(raw) in one for one in taken)]
 
     def _is_kept(self, one: Subscription | None, key: str, run: Sequence[RawSample]) -> bool:
         """Whether a subscriber does not get samples now: it pulls, has windows, or reads what is stored."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from elea.io.batchreader import BatchReader
 from elea.io.link import Link
-from elea.model.errors import FrameTooLarge, Oversize, Truncated
+from elea.model.errors import FrameTooLarge, NaturalOverflow, Oversize, Truncated
 from elea.model.limits import RESCAN_BYTES
 from elea.protocol.early.generation import Generation
 from elea.protocol.early.numbered import vle
@@ -20,6 +20,21 @@ def sized(packets: Iterable[bytes], streamed: bool) -> list[bytes]:
     return [vle(len(packet)) + packet for packet in packets] if streamed else list(packets)
 
 
+def padded_nat(buf: bytes, at: int, dialect: str) -> tuple[int, int]:
+    """A natural that may have needless bytes, and the offset behind it.
+
+    >>> padded_nat(bytes.fromhex("8200"), 0, "zenoh2018")
+    (2, 2)
+    """
+    value = 0
+    for shift in range(0, 64, 7):
+        value |= (buf[at] & 0x7F) << shift
+        at += 1
+        if buf[at - 1] < 128:
+            return value, at
+    raise NaturalOverflow(dialect, at - 1, "number above 64 bits")
+
+
 class PacketReader(BatchReader):
     """Cuts packets off what a link brings; behind a size of 0 whole messages, for ever (Z18-FRM-03)."""
 
@@ -27,6 +42,8 @@ class PacketReader(BatchReader):
         super().__init__(link)
         self.limit = limit
         self.unbounded = False
+        self.is_lenient = False
+        """Whether sizes may be padded."""
         self._generation = generation
         self._streamed_here = link.streamed
         self._scanned = 0
@@ -47,7 +64,7 @@ class PacketReader(BatchReader):
             return self._messages()
         waiting = self.waiting
         try:
-            size, start = read_nat(bytes(waiting[:10]), 0, dialect)
+            size, start = (padded_nat if self.is_lenient else read_nat)(bytes(waiting[:10]), 0, dialect)
         except IndexError:
             return None
         if not size:

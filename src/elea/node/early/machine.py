@@ -5,11 +5,12 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
+from hmac import compare_digest
 from typing import TYPE_CHECKING, Any, Final
 
 from elea.io.linkerrors import LinkClosed
 from elea.io.outbox import FORWARDED, REFUSED, Batch
-from elea.model.errors import EleaError, SessionClosed, SessionRefused
+from elea.model.errors import DecodeError, EleaError, InvalidPredicate, SessionClosed, SessionRefused
 from elea.model.keytext import cover
 from elea.model.logger import logger
 from elea.model.node_id import NodeId
@@ -60,7 +61,9 @@ class EarlyMachine(Machine):
 
     def __init__(self, dialect: EarlyDialect, connection: Connection, offer: Offer, limit: int, timeout: float) -> None:
         generation = dialect.generation
-        super().__init__(PacketReader(connection.link, generation, limit))
+        reader = PacketReader(connection.link, generation, limit)
+        reader.is_lenient = offer.profile.is_lenient
+        super().__init__(reader)
         self.lock = threading.RLock()
         self.initiates = not connection.accepted
         self.session = NodeSession(generation, offer, initiates=self.initiates, locators=dialect.told_locators)
@@ -75,6 +78,7 @@ class EarlyMachine(Machine):
         self._is_handling = False
         self._is_looking = False
         self._after: deque[Callable[[], None]] = deque()
+        self._user: str | None = None
         self.packets = 0
         self.octets = 0
         self.refused_packets = 0
@@ -143,6 +147,17 @@ class EarlyMachine(Machine):
 
     # -- opening ------------------------------------------------------------------------------------------------------
 
+    def authenticate(self, data: bytes | None) -> bool:
+        """Whether another node may open a session: it has to know a password where nodes of 1.x have to."""
+        users = self._dialect.links.settings.users
+        if users is None:
+            return True
+        user, _, password = (data or b"").partition(b":")
+        if not compare_digest(users.get(user, b""), password) or user not in users:
+            return False
+        self._user = user.decode("utf-8", "replace")
+        return True
+
     def admit(self, pid: bytes) -> int | None:
         """Another node wants a session: the reason why not. One that comes again has started anew (Z18-SES-03)."""
         connection = self._connection
@@ -167,7 +182,8 @@ class EarlyMachine(Machine):
                 raise SessionRefused(int(Reason.GENERIC), f"no session with {NodeId(node_id)}: {refusal.value}")
         self.outbox = connection.make_outbox(self._take, room=self.session.offer.mtu, told=True)
         link = connection.link
-        subject = Subject(node_id, self._role(node.role, agreement.is_broker), link=link.remote, local=link.local)
+        role = self._role(node.role, agreement.is_broker)
+        subject = Subject(node_id, role, user=self._user, link=link.remote, local=link.local)
         face = EarlyFace(node, subject, self.outbox, EarlyEncoder(), self, dialect.catalogue)
         face.on_stalled = lambda: connection.end(
             SessionClosed(Reason.OUT_OF_RESOURCES, "the other node takes no more messages")
@@ -200,11 +216,22 @@ class EarlyMachine(Machine):
             self.look(self._loop.now())
 
     def _judge(self, space: int, declaration: Any, named: Resource | Selection | None) -> int:
-        """Whether a declaration can be kept: predicates mean nothing here yet, and what is persistent needs a disk."""
+        """Whether a declaration can be kept: a predicate must be understood, and what is persistent needs a disk."""
         if isinstance(named, Selection) and named.predicate is not None:
-            return Status.UNSUPPORTED
+            return self._judge_predicate(named.predicate, declaration)
         if type(declaration).__name__ == "PublisherDecl" and not self._can_publish(space, declaration):
             return Status.UNSUPPORTED
+        return Status.SUCCESS
+
+    def _judge_predicate(self, predicate: str, declaration: Any) -> int:
+        try:
+            from elea.node.early.filters import Filter  # not with the module: few selections have one
+
+            Filter(predicate, declaration.properties, self._dialect.catalogue)
+        except InvalidPredicate:
+            return Status.UNSUPPORTED
+        except (ValueError, DecodeError):  # of its named properties
+            return Status.INVALID
         return Status.SUCCESS
 
     def _can_publish(self, space: int, declaration: Any) -> bool:

@@ -7,9 +7,10 @@ from typing import Final
 
 from elea.io.link import Link
 from elea.io.linkerrors import LocatorError
-from elea.io.locator import Locator
+from elea.io.locator import Locator, nearest
 from elea.model.limits import MAX_PACKET, SN_BITS_MAX, SN_BITS_MIN
 from elea.model.qos import Role
+from elea.protocol.early.profile import PAPERS, PROFILES, Profile
 from elea.protocol.early.terms import Offer
 
 __all__ = ["Options", "options_of"]
@@ -40,13 +41,16 @@ class Options:
     sn_bits: int | None = None
     lease: float | None = None
     conduits: int = CONDUITS
+    profile: Profile = PAPERS
 
     def offer(self, pid: bytes, link: Link, lease: float, role: Role) -> Offer:
         """What this node brings to a session over a link."""
         mtu = min(link.mtu, MAX_PACKET if link.streamed else UDP_MTU) if self.mtu is None else self.mtu
         made = Offer(
             pid[:8] if mtu < SHORT_MTU else pid,
-            lease=lease if self.lease is None else self.lease,
+            # A node that knows no KeepAlive is promised none.
+            lease=0.0 if not self.profile.acknowledges else lease if self.lease is None else self.lease,
+            profile=self.profile,
             conduits=self.conduits,
             commit_mode=COMMIT_MODE,
             mtu=mtu,
@@ -56,7 +60,9 @@ class Options:
         )
         if self.sn_bits is not None:
             return replace(made, sn_bits=self.sn_bits)
-        return made if link.reliable or mtu < SHORT_MTU else replace(made, sn_bits=DATAGRAM_BITS)
+        if link.reliable or mtu < SHORT_MTU or self.profile is not PAPERS:
+            return made
+        return replace(made, sn_bits=DATAGRAM_BITS)
 
 
 def options_of(text: str) -> Options:
@@ -83,4 +89,13 @@ def options_of(text: str) -> Options:
         number("sn", SN_BITS_MIN, SN_BITS_MAX),
         None if lease is None else lease / 1000,
         number("conduits", 1, 1 << 16) or CONDUITS,
+        _profile(text, said.get("profile")),
     )
+
+
+def _profile(text: str, name: str | None) -> Profile:
+    if name is None:
+        return PAPERS
+    if name not in PROFILES:
+        raise LocatorError(text, f"unknown profile {name!r}", nearest(name, sorted(PROFILES)))
+    return PROFILES[name]

@@ -129,7 +129,11 @@ class Pulling:
         face = self._face
         with face.machine.lock:
             backlog, one.backlog = one.backlog, None
-            samples: list[Waiting] = [(key, payload) for key, (_, payload) in sorted(asked.found.items())]
+            samples: list[Waiting] = [
+                (key, payload)
+                for key, (_, payload) in sorted(asked.found.items())
+                if one.where is None or one.where.takes(key, payload)
+            ]
             for key, meta, payload in backlog or ():
                 stored = asked.found.get(key)
                 if (
@@ -167,10 +171,16 @@ class Pulling:
             else:
                 self._ask(
                     pattern_of(space, subject),
-                    lambda asked: self._fill(name, [(k, p) for k, (_, p) in sorted(asked.found.items())]),
+                    lambda asked: self._fill(name, self._stored(space, id, asked)),
                     tags=() if isinstance(subject, int) else subject.tags,
                 )
         self.serve(now)
+
+    def _stored(self, space: int, id: int, asked: _Asked) -> list[Waiting]:
+        """What was found, by name, as far as the predicate of the selection lets it through."""
+        where = self._face.filter_of(space, id)
+        found = [(key, payload) for key, (_, payload) in sorted(asked.found.items())]
+        return found if where is None else [one for one in found if where.takes(*one)]
 
     def _fill(self, name: Any, samples: list[Waiting]) -> None:
         face = self._face
@@ -193,7 +203,7 @@ class Pulling:
             key = key_of(space, Resource(resource.scheme, resource.path))
             found = children(key, [*face.catalogue.names(), *face.machine.declared_keys()])
             names = [
-                str(Resource(self._generation.scheme, place[1].path)).encode()
+                str(Resource(self._face.machine.session.prefix, place[1].path)).encode()
                 for one in found
                 if (place := place_of(one)) is not None and isinstance(place[1], Resource)
             ]
@@ -252,14 +262,14 @@ class Pulling:
     def _lend(self, conduit: int, space: int, resource: Resource) -> bool:
         """Give a resource an id of our own, so that a sample can be told to belong to the pull (Z18-PUL-04)."""
         m = self._generation.messages
-        name = str(Resource(self._generation.scheme, resource.path, (), resource.meta)).encode()
+        name = str(Resource(self._face.machine.session.prefix, resource.path, (), resource.meta)).encode()
         neighbour = self._face.machine.neighbour
         if self._lent >= EARLY_LENT or len(name) + ROOM_BESIDE > neighbour.room:
             return False
         self._lent += 1
         declare = m.Declare(0, (m.ResourceDecl(FIRST_LENT + 2 * self._lent, name),), committed=True)
         try:
-            neighbour.ours.receive(conduit, space, declare)
+            neighbour.ours.receive(conduit, space, neighbour.session.profile.received(declare))
         except RuleBroken:
             return False
         self._push(conduit, plain_entry(self._generation, declare, space=space), True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from elea.model.qos import Durability
 from elea.model.resource import Resource, Selection, tags_agree
@@ -19,6 +19,9 @@ from elea.protocol.early.pulls import mode_of
 from elea.protocol.early.terms import PropertyId, property_number
 from elea.protocol.pacing import PUSH, Mode
 from elea.space.keytree import KeyTree
+
+if TYPE_CHECKING:
+    from elea.node.early.filters import Filter
 
 __all__ = ["Address", "Subscription", "Subscriptions"]
 
@@ -38,6 +41,7 @@ class Subscription:
         "space",
         "subject",
         "tags",
+        "where",
     )
 
     def __init__(self, number: int, space: int, subject: Subject, declaration: Any, durability: Durability) -> None:
@@ -50,6 +54,8 @@ class Subscription:
         self.mode: Mode = mode_of(declaration)
         self.tags: tuple[str, ...] = () if isinstance(subject, int) else subject.tags
         self.reliable = property_number(declaration.properties, PropertyId.RELIABILITY, 1) == 1
+        self.where: Filter | None = None
+        """The predicate of its selection."""
         self.is_durable = durability is not Durability.VOLATILE
         """Whether it first gets what is stored (Z18-DUR-04)."""
         self.backlog: deque[tuple[str, bytes | None, bytes]] | None = None
@@ -70,22 +76,26 @@ class Address(NamedTuple):
     id: int
     reliable: bytes
     best_effort: bytes
+    wheres: tuple[Filter, ...] = ()
+    """Predicates of which one must hold; none for all samples."""
 
 
 class Subscriptions:
     """All subscribers of one neighbour, by id and by key.
 
     Args:
-        scheme: of the names of its dialect.
+        scheme: what its names begin with.
+        has_tags: whether they may have tags.
     """
 
-    def __init__(self, names: Names, scheme: str) -> None:
+    def __init__(self, names: Names, scheme: str, *, has_tags: bool) -> None:
         self.version = 0
         """Changes whenever a sample may have to be addressed in another way."""
         self.unnamed = 0
         """Samples of keys that no resource can have."""
         self._names = names
         self._scheme = scheme
+        self._has_tags = has_tags
         self._numbers = 0
         self._by_id: dict[tuple[int, int], Subscription] = {}
         self._by_key: KeyTree[list[Subscription]] = KeyTree()
@@ -99,11 +109,14 @@ class Subscriptions:
     def get(self, space: int, id: int) -> Subscription | None:
         return self._by_id.get((space, id))
 
-    def add(self, space: int, subject: Subject, declaration: Any, durability: Durability) -> Subscription:
-        """A subscriber is there."""
+    def add(
+        self, space: int, subject: Subject, declaration: Any, durability: Durability, where: Filter | None = None
+    ) -> Subscription:
+        """A subscriber is there; `where` is the predicate of its selection."""
         self._numbers += 1
         self.version += 1
         made = Subscription(self._numbers, space, subject, declaration, durability)
+        made.where = where
         self._by_id[space, made.id] = made
         self._by_key.add(made.key, [*(self._by_key.get(made.key) or ()), made])
         return made
@@ -152,7 +165,11 @@ class Subscriptions:
         named = [one for one in found if not one.id]
         # One that waits for pulls has samples of its own.
         shared = [one for one in named if one.to is not None and not one.to.is_paced and not one.to.is_durable]
-        return [one for one in found if one not in shared] + shared[:1]
+        own = [one for one in found if one not in shared]
+        if not shared:
+            return own
+        wheres = [where for one in shared for where in one.wheres]
+        return [*own, shared[0]._replace(wheres=tuple(wheres) if all(one.wheres for one in shared) else ())]
 
     def address(
         self,
@@ -174,15 +191,19 @@ class Subscriptions:
         return self._by_name(to, space, resource, tags)
 
     def _by_name(self, to: Subscription | None, space: int, resource: Resource, tags: tuple[str, ...]) -> Address:
-        name = str(Resource(self._scheme, resource.path, tags, resource.meta)).encode()
+        name = str(Resource(self._scheme, resource.path, tags if self._has_tags else (), resource.meta)).encode()
         space = 0 if space == 1 else space
         fronts = [write_entry(name, b"", reliable=reliable, space=space)[0] for reliable in (True, False)]
-        return Address(to, 0, *fronts)
+        return Address(to, 0, fronts[0], fronts[1], _wheres(to))
 
 
 def _by_id(to: Subscription | None, space: int, id: int, prid: int | None) -> Address:
     fronts = [stream_entry(id, b"", reliable=reliable, prid=prid, space=space)[0] for reliable in (True, False)]
-    return Address(to, id, *fronts)
+    return Address(to, id, fronts[0], fronts[1], _wheres(to))
+
+
+def _wheres(to: Subscription | None) -> tuple[Filter, ...]:
+    return () if to is None or to.where is None else (to.where,)
 
 
 def tags_of(known: Known | None, stored: str) -> tuple[str, ...]:

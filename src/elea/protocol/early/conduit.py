@@ -42,6 +42,7 @@ class Conduit:
             marker=self.marker,
             lifetime=offer.lifetime,
             batches=agreement.takes_batches,
+            alone=offer.profile.one_message,
         )
         self.reliable = Sender(
             bits,
@@ -52,7 +53,10 @@ class Conduit:
             window_bytes=offer.window_bytes,
             lifetime=offer.lifetime,
             batches=agreement.takes_batches,
+            alone=offer.profile.one_message,
+            holds=offer.profile.acknowledges,
         )
+        self._trusts = not offer.profile.acknowledges
         self.receiver: Receiver[tuple[Any, Any, int]] = Receiver(bits)
         self.best_effort_receiver = BestEffortReceiver(bits)
         self.queues: tuple[list[bytes], list[bytes]] = ([], [])
@@ -95,6 +99,8 @@ class Conduit:
         if getattr(message, "reliable", True):  # Declare and Pull are, and have no flag for it
             if migrating is not None:
                 self._move(message.sn, *migrating)
+            if self._trusts:
+                return self._whole(self._pieces, message.sn, message, frag, space, True)
             size = _size(getattr(message, "payload", b""))
             self.receiver.arrive(message.sn, message.sync, (message, frag, space), size)
             return self.ready()

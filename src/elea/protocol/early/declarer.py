@@ -18,9 +18,19 @@ __all__ = ["Declarer", "declares"]
 
 
 def declares(
-    generation: Generation, listed: Sequence[Any], *, room: int, space: int = 0, committed: bool = False
+    generation: Generation,
+    listed: Sequence[Any],
+    *,
+    room: int,
+    space: int = 0,
+    committed: bool = False,
+    alone: bool = False,
 ) -> list[Entry]:
-    """Declares of at most `room` octets: a declaration that is larger cannot be cut, a list of them can."""
+    """Declares of at most `room` octets: a declaration that is larger cannot be cut, a list of them can.
+
+    Args:
+        alone: whether each declaration has a Declare of its own.
+    """
 
     def entry(batch: Sequence[Any]) -> Entry:
         message = generation.messages.Declare(0, tuple(batch), committed=committed)
@@ -32,7 +42,7 @@ def declares(
     size = fixed
     for declaration in listed:
         more = sum(len(part) for part in entry((declaration,))) - fixed
-        if batch and size + more + len(vle(len(batch) + 1)) - 1 > room:
+        if batch and (alone or size + more + len(vle(len(batch) + 1)) - 1 > room):
             found.append(entry(batch))
             batch, size = [], fixed
         batch.append(declaration)
@@ -48,8 +58,9 @@ class Declarer:
     `take` gives the Declares that may be sent now; `result` tells what became of the oldest.
     """
 
-    def __init__(self, generation: Generation, *, mode: int = 0, room: int = 1 << 16) -> None:
+    def __init__(self, generation: Generation, *, mode: int = 0, room: int = 1 << 16, alone: bool = False) -> None:
         self._generation = generation
+        self._alone = alone
         self._mode = mode
         self._room = room
         self._waiting: deque[tuple[int, list[Any], Callable[[DeclarationRejected | None], None]]] = deque()
@@ -78,7 +89,7 @@ class Declarer:
             self._next = self._next + 1 & 0xFF
             listed.append(self._generation.messages.CommitDecl(self._next))
             self._unanswered.append((self._next, done))
-            found += declares(self._generation, listed, room=self._room, space=space)
+            found += declares(self._generation, listed, room=self._room, space=space, alone=self._alone)
         return found
 
     def result(self, declaration: Any) -> None:

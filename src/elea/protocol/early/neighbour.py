@@ -56,7 +56,10 @@ class Neighbour:
         for event in self.session.receive(packet, now):
             if isinstance(event, Opened):
                 self._declarer = Declarer(
-                    self.session.generation, mode=event.agreement.peer_commit_mode, room=self._room(0)
+                    self.session.generation,
+                    mode=event.agreement.peer_commit_mode,
+                    room=self._room(0),
+                    alone=self.session.profile.one_declaration,
                 )
             if not isinstance(event, Arrived) or type(event.message).__name__ != "Declare":
                 found.append(event)
@@ -102,13 +105,15 @@ class Neighbour:
             RuleBroken: a declaration could not be right for anybody.
         """
         assert self._declarer is not None
-        for one in declarations:
+        # With names as the papers have them, however this node writes them to the other.
+        meant = tuple(map(self.session.profile.declared, declarations))
+        for one in meant:
             check_declaration(one)
 
         def accepted(error: DeclarationRejected | None) -> None:
             if error is None:
                 try:
-                    message = self.session.generation.messages.Declare(0, tuple(declarations), committed=True)
+                    message = self.session.generation.messages.Declare(0, meant, committed=True)
                     self.ours.receive(0, space, message)
                 except RuleBroken:  # the other node takes anything, but these ids would mean nothing here
                     error = DeclarationRejected(declared_id(declarations[0]), Status.INVALID)
@@ -133,7 +138,8 @@ class Neighbour:
             return
         generation = self.session.generation
         for space, listed in self._announcements.review().items():
-            for entry in declares(generation, listed, room=self._room(0), space=space, committed=True):
+            alone = self.session.profile.one_declaration
+            for entry in declares(generation, listed, room=self._room(0), space=space, committed=True, alone=alone):
                 self.session.send(entry)
 
     def _room(self, conduit: int) -> int:

@@ -48,6 +48,8 @@ class Sender:
 
     Args:
         marker: the Conduit marker before each message.
+        alone: whether each message is a packet.
+        holds: whether a reliable channel waits for acknowledgements; one over a link that loses nothing need not.
         lifetime: seconds an old datagram may still arrive in. Numbers are not used so fast that one could be mistaken.
     """
 
@@ -62,6 +64,8 @@ class Sender:
         window_bytes: int = 1 << 30,
         lifetime: float = 0.0,
         batches: bool = False,
+        alone: bool = False,
+        holds: bool = True,
     ) -> None:
         self.sn_bits = sn_bits
         self.reliable = reliable
@@ -80,6 +84,8 @@ class Sender:
         """When a number may be used again, if that is what the queue waits for."""
         self.asked: list[Held] = []
         """What the last AckNack has asked for and was sent so recently that it may still arrive (`repeat`)."""
+        self._alone = alone
+        self._holds = reliable and holds
         self._mtu = mtu
         self._marker = marker
         self._sn_octets = len(vle((1 << sn_bits) - 1))
@@ -204,7 +210,7 @@ class Sender:
 
     def _wants_ack(self, is_last: bool) -> bool:
         """Whether the next message asks for an acknowledgement: nothing follows, or the window fills (Z18-REL-07)."""
-        if not self.reliable:
+        if not self._holds:
             return False
         size = len(self.held) + 1
         quarter = max(1, self._window // 4)
@@ -216,7 +222,7 @@ class Sender:
         self.next = successor(self.next, self.sn_bits)
         if self._recent is not None:
             self._recent.append(now)
-        if self.reliable:
+        if self._holds:
             if not self.held:
                 self.progress = now
             self.held.append(held)
@@ -225,7 +231,7 @@ class Sender:
 
     def _add(self, packets: list[bytes], packet: bytearray, held: Held, sync: bool) -> int:
         octets = held.octets(sync)
-        if packet and len(packet) + len(octets) > self._mtu:
+        if packet and (self._alone or len(packet) + len(octets) > self._mtu):
             packets.append(bytes(packet))
             packet.clear()
         packet += octets

@@ -18,6 +18,7 @@ from elea.protocol.early.numbered import Entry, conduit_marker
 from elea.protocol.early.roundtrip import PING_SECONDS, RoundTrip
 from elea.protocol.early.rules import Terms, check_packet
 from elea.protocol.early.terms import Agreement, Offer, Reason
+from elea.wire.early_dialect import lenient_codec
 
 __all__ = ["Arrived", "Ended", "Event", "Opened", "Session", "reason_of"]
 
@@ -30,6 +31,7 @@ PATIENT_SYNCHS: Final = 20
 STUBBORN: Final = 6
 """How many times as long one may acknowledge without anything getting on: a store may be slow."""
 
+ASCII_ZERO: Final = 0x30
 TALKING: Final = (State.OPEN, State.CLOSING)
 NUMBERED: Final = frozenset({"Declare", "WriteData", "StreamData", "BatchedData", "Pull"})
 BROKER_BITS: Final = 0b0001
@@ -70,6 +72,8 @@ class Session:
     ) -> None:
         self.generation = generation
         self.offer = offer
+        self.profile = offer.profile
+        self._codec = lenient_codec(generation.name) if offer.profile.is_lenient else generation.codec
         self.automaton = Automaton(INITIATOR if initiates else ACCEPTOR)
         self.agreement: Agreement | None = None
         self.round_trip = RoundTrip()
@@ -103,6 +107,11 @@ class Session:
     @property
     def is_open(self) -> bool:
         return self.automaton.state is State.OPEN
+
+    @property
+    def prefix(self) -> str:
+        """What names begin with."""
+        return self.generation.scheme if self.profile.prefix is None else self.profile.prefix
 
     def open(self, now: float) -> None:
         """Begin."""
@@ -174,7 +183,7 @@ class Session:
         """Take one packet. If it ends the session by what is wrong with it, `failure` says so."""
         events: list[Event] = []
         try:
-            for decorated in self.generation.codec.messages(packet):
+            for decorated in self._codec.messages(packet):
                 self._message(decorated, now, events)
                 self.last_heard = now
                 if self.failure is not None:
@@ -188,6 +197,8 @@ class Session:
     def _message(self, decorated: Any, now: float, events: list[Event]) -> None:
         message, markers = decorated
         kind = type(message).__name__
+        if self.profile.prefix is not None:
+            message = self.profile.received(message)
         if kind in NUMBERED or kind in ("Synch", "AckNack", "Migrate"):
             if self.automaton.state not in TALKING:
                 self.dropped += 1
@@ -252,7 +263,7 @@ class Session:
                 self._answer(conduit)
 
     def _answer(self, conduit: Conduit) -> None:
-        if conduit.receiver.is_answering:
+        if conduit.receiver.is_answering and self.profile.acknowledges:
             fields = conduit.receiver.answer()
             self._say(self.generation.messages.AckNack(*fields), conduit.marker)
 
@@ -345,6 +356,8 @@ class Session:
         self.last_heard = self._next_ping = now
         self.conduits = {}
         self.conduit(0)
+        if self.profile.synch_first:
+            self._say(self.generation.messages.Synch(0, True, True))
         events.append(Opened(agreement))
 
     def _on_close(self, message: Any, now: float, events: list[Event]) -> None:
@@ -353,13 +366,14 @@ class Session:
             return
         was = self.automaton.state
         self.automaton.step(Input.RECEIVE_CLOSE)
+        reason = message.reason - ASCII_ZERO if self.profile.ascii_reasons else message.reason
         if was is State.OPENING:
-            events.append(Ended(message.reason, SessionRefused(message.reason)))
+            events.append(Ended(reason, SessionRefused(reason)))
             return
         if was is State.OPEN:
             self._say(self.generation.messages.Close(self.offer.pid, Reason.SUCCESS))
-        error = None if message.reason == Reason.SUCCESS else SessionClosed(message.reason)
-        events.append(Ended(message.reason, error))
+        error = None if reason == Reason.SUCCESS else SessionClosed(reason)
+        events.append(Ended(reason, error))
 
     def _send_open(self, now: float) -> None:
         self._opens += 1
@@ -404,7 +418,7 @@ class Session:
         control, self._control = self._control, []
         packet = bytearray()
         for octets in control:
-            if packet and len(packet) + len(octets) > self.offer.mtu:
+            if packet and (self.profile.one_message or len(packet) + len(octets) > self.offer.mtu):
                 packets.append(bytes(packet))
                 packet.clear()
             packet += octets

@@ -13,6 +13,7 @@ from typing import Any, Final
 from elea.model.errors import DecodeError, RuleBroken
 from elea.model.limits import EARLY_WINDOW, EARLY_WINDOW_BYTES, NODE_ID_BYTES, SN_BITS_MAX, SN_BITS_MIN
 from elea.protocol.early.generation import Generation
+from elea.protocol.early.profile import PAPERS, Profile
 from elea.wire.primitives import read_nat, write_nat
 
 __all__ = [
@@ -135,6 +136,8 @@ class Offer:
     open_timeout: float = 1.0
     open_retries: int = 10
     accept_resends: int = 10
+    profile: Profile = PAPERS
+    """What kind of program the other node is."""
     authenticate: Callable[[bytes, bytes | None], bool] = field(default=lambda pid, data: True)
     admit: Callable[[bytes], int | None] = field(default=lambda pid: None)
     """Whether there is room for a node: the reason why not."""
@@ -163,7 +166,9 @@ class Offer:
 
     def _properties(self, m: Any, *, asks: bool) -> list[Any]:
         """The most needed first. Who accepts has nothing to say about the length of numbers."""
-        listed = []
+        listed: list[Any] = []
+        if not self.profile.takes_properties:
+            return listed
         if asks and self.sn_bits != DEFAULT_SN_BITS:
             listed.append(m.Property(PropertyId.SN_BITS, nat_octets(self.sn_bits)))
         if self.authentication is not None:

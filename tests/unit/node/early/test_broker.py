@@ -114,10 +114,55 @@ def test_a_resource_is_named_by_the_ids_of_who_gets_it(router: elea.Session, rob
         assert device.seen[2].resource == b"zenoh://a/c"
 
 
-def test_a_predicate_is_refused(router: elea.Session) -> None:
+def test_a_predicate_chooses_samples_by_their_content(router: elea.Session, robot: elea.Session) -> None:
     with EarlyClient(locator_of(router)) as device:
-        assert device.declare(device.m.SelectionDecl(1, b"zenoh://a/b?{x>1}")) == 6
+        m = device.m
+        named = (m.Property(1, bytes.fromhex("01 05") + b"limit" + bytes([1]) + b"2"),)
+        assert device.declare(m.SelectionDecl(1, b"zenoh://a/*?{speed>limit}", properties=named)) == 0
+        assert device.declare(m.ResourceDecl(2, b"zenoh://a/b")) == 0
+        assert device.subscribe(1) == 0
+        await_subscriber(router, "a/b")
+
+        for payload in ('{"speed": 3}', '{"speed": 1}', "no fields", '{"speed": 2.5}'):
+            robot.put("a/b", payload, congestion_control=BLOCK)
+        robot.put("a/c", '{"speed": 9}', congestion_control=BLOCK)
+        assert device.await_samples(3) == [b'{"speed": 3}', b'{"speed": 2.5}', b'{"speed": 9}']
+        assert [getattr(one, "id", None) for one in device.seen] == [1, 1, None]
+
+        for key, payload in (("kept/a", '{"speed": 3}'), ("kept/b", '{"speed": 1}')):
+            robot.put(key, payload, congestion_control=BLOCK)
+        eventually(lambda: len(list(robot.get("kept/*"))) == 2, "the storage")
+        assert device.declare(m.SelectionDecl(3, b"zenoh://kept/*?{speed>2}")) == 0
+        device.seen.clear()
+        device.pull(3)
+        device.until(lambda: any(getattr(one, "prid", None) == 0 for one in device.seen))
+        assert device.payloads() == [b'{"speed": 3}', b""]
+
+
+def test_a_predicate_may_ask_for_properties_of_the_resource(router: elea.Session, robot: elea.Session) -> None:
+    with EarlyClient(locator_of(router)) as device, EarlyClient(locator_of(router), b"lamps") as lamps:
+        m = device.m
+        for id, place in ((2, b"[0,1]"), (4, b"[9,9]")):
+            named = bytes([1, 8]) + b"location" + bytes([5]) + place
+            lamps.declare(m.ResourceDecl(id, b"zenoh://lamp/%d" % id, (m.Property(1, named),)), m.PublisherDecl(id))
+        assert device.declare(m.SelectionDecl(1, b"zenoh://lamp/*?{inRange(property.location,[0,0],2)}")) == 0
+        assert device.subscribe(1) == 0
+        lamps.until(lambda: len(lamps.announced) == 2)
+
+        for id in (4, 2):
+            lamps.stream(id, b"%d" % id)
+        lamps.step(0.0)
+
+        assert device.await_samples(1) == [b"2"]
+
+
+@pytest.mark.parametrize("text", [b"zenoh://a?{speed >}", b"zenoh://a?{unknown(1)}"])
+def test_a_predicate_that_makes_no_sense_is_refused(router: elea.Session, text: bytes) -> None:
+    with EarlyClient(locator_of(router)) as device:
+        assert device.declare(device.m.SelectionDecl(1, text)) == 6
         assert device.declare(device.m.SelectionDecl(1, b"zenoh://a/b")) == 0
+        named = (device.m.Property(1, b"\x05\x01"),)
+        assert device.declare(device.m.SelectionDecl(3, b"zenoh://a?{x>1}", properties=named)) == 5
 
 
 def test_the_admin_space_and_the_metrics_know_early_sessions(router: elea.Session, robot: elea.Session) -> None:
