@@ -11,6 +11,7 @@ from elea.model.errors import DecodeError, LocalProtocolError, RuleBroken
 from elea.protocol.early.automata import ACCEPTOR, INITIATOR, Automaton, Input, State
 from elea.protocol.early.generation import XRCE2017, ZENOH2018, Generation
 from elea.protocol.early.numbered import stream_entry, write_entry
+from elea.protocol.early.profile import PROFILES
 from elea.protocol.early.session import Arrived, Ended, Opened, Session
 from elea.protocol.early.terms import Offer
 
@@ -386,3 +387,29 @@ def test_what_arrived_late_is_not_sent_again() -> None:
     assert one.on_deadline(1.0) == []
     assert not [packet for packet in one.to_send(1.0) if b"late" in packet]
     assert one.conduit().reliable.resent == 0
+
+
+@pytest.mark.parametrize(
+    ("offer", "own"), [({"is_broker": True}, 1), ({"is_peer": True}, 4), ({}, 8)], ids=["broker", "peer", "client"]
+)
+def test_a_scout_is_answered_by_those_it_looks_for(offer: dict[str, bool], own: int) -> None:
+    """Z18-SCO-01, Z18-SCO-02."""
+    for mask in range(16):
+        session = Session(ZENOH2018, Offer(b"\x01", **offer), initiates=False)  # type: ignore[arg-type]
+        session.receive(bytes([0x01, mask]), 0.0)
+
+        assert session.to_send(0.0) == ([bytes([0x02, own, 0])] if mask & own else [])
+
+
+def test_a_node_that_opens_at_every_hello_hears_none_in_its_session() -> None:
+    offer = Offer(b"\x01", is_broker=True, profile=PROFILES["zhe"])
+    session = Session(XRCE2017, offer, initiates=False)
+    session.receive(bytes.fromhex("0105"), 0.0)
+    assert session.to_send(0.0)
+    session.receive(bytes.fromhex("030101023200"), 0.0)
+    session.to_send(0.0)
+
+    session.receive(bytes.fromhex("0105"), 0.0)
+
+    assert session.to_send(0.0) == []
+    assert session.dropped == 1

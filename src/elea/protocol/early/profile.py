@@ -33,6 +33,8 @@ class Profile:
     """
     synch_first: bool = False
     """Whether it ignores reliable messages until a Synch has said where they begin."""
+    opens_at_hello: bool = False
+    """Whether it sends Open at every Hello, also in a session."""
     takes_properties: bool = True
     """Whether Open and Accept may have properties."""
     ascii_reasons: bool = False
@@ -66,7 +68,7 @@ PROFILES: Final = {
     one.name: one
     for one in (
         PAPERS,
-        Profile("zhe", prefix="/", has_tags=False, is_lenient=True, synch_first=True),
+        Profile("zhe", prefix="/", has_tags=False, is_lenient=True, synch_first=True, opens_at_hello=True),
         Profile("zenohd2018", is_lenient=True, one_declaration=True, takes_properties=False, ascii_reasons=True),
         Profile(
             "zenoh-python2018",

@@ -34,8 +34,9 @@ STUBBORN: Final = 6
 ASCII_ZERO: Final = 0x30
 TALKING: Final = (State.OPEN, State.CLOSING)
 NUMBERED: Final = frozenset({"Declare", "WriteData", "StreamData", "BatchedData", "Pull"})
-BROKER_BITS: Final = 0b0001
-CLIENT_BITS: Final = 0b1000
+BROKER_BIT: Final = 0b0001
+PEER_BIT: Final = 0b0100
+CLIENT_BIT: Final = 0b1000
 
 
 class Opened(NamedTuple):
@@ -389,8 +390,10 @@ class Session:
         """That it came is all it says."""
 
     def _on_scout(self, message: Any, now: float, events: list[Event]) -> None:
-        own = BROKER_BITS if self.offer.is_broker else CLIENT_BITS
-        if message.mask & own:
+        own = BROKER_BIT if self.offer.is_broker else PEER_BIT if self.offer.is_peer else CLIENT_BIT
+        if self.is_open and self.offer.profile.opens_at_hello:
+            self.dropped += 1  # it would begin anew
+        elif message.mask & own:
             self._say(self.generation.messages.Hello(own, self._locators(), None))
 
     def _on_ping(self, message: Any, now: float, events: list[Event]) -> None:
