@@ -1,7 +1,8 @@
 """What this node declares to another one: resources, publishers and subscribers for what its programs have.
 
 A key expression of 1.x may need several resources (`keys.paths_of`). A path has one id, however many use it. Ids of the
-node that opened the session are 2, 6, 10 …, those of the other 4, 8, 12 …, so that one id never means two things.
+node that opened the session are 2, 6, 10 …, those of the other 4, 8, 12 …, so that one id never means two things. A
+profile may have them begin higher.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class OwnDeclarations:
         self._paths: dict[str, _Used] = {}
         self._subscribed: dict[int, list[str]] = {}
         self._published: dict[int, list[str]] = {}
-        self._next = 2 if initiates else 4
+        self._next = neighbour.session.profile.ids_above + (2 if initiates else 4)
         self._on_change = on_change
 
     def id_of(self, path: str) -> int | None:

@@ -73,7 +73,10 @@ class Neighbour:
 
     def _declared(self, event: Arrived) -> list[Change]:
         self._count_answered(event.conduit)
-        changes, result, results = self.theirs.receive(event.conduit, event.space, event.message)
+        message = event.message
+        if not self.session.profile.declares_publishers:
+            message = self._with_publishers(message)
+        changes, result, results = self.theirs.receive(event.conduit, event.space, message)
         if result is not None:
             generation = self.session.generation
             entry = plain_entry(generation, generation.messages.Declare(0, (result,)), space=event.space)
@@ -87,6 +90,16 @@ class Neighbour:
         if any(change.kind in ("publisher", "resource", "selection") for change in changes):
             self.announce()
         return changes
+
+    def _with_publishers(self, message: Any) -> Any:
+        """As if a publisher had been declared with each resource."""
+        m = self.session.generation.messages
+        listed: list[Any] = []
+        for one in message.declarations:
+            listed.append(one)
+            if isinstance(one, m.ResourceDecl):
+                listed.append(m.PublisherDecl(one.rid))
+        return message._replace(declarations=tuple(listed))
 
     def _count_answered(self, conduit: int) -> None:
         """A commit is answered when its result has left; whether it arrived cannot be told from a lost AckNack."""

@@ -35,6 +35,10 @@ class Profile:
     """Whether it ignores reliable messages until a Synch has said where they begin."""
     opens_at_hello: bool = False
     """Whether it sends Open at every Hello, also in a session."""
+    declares_publishers: bool = True
+    """Whether it says what it publishes. If not, it may publish to every resource that it declares."""
+    ids_above: int = 0
+    """What ids of our own resources are larger than, where an id means one resource at all nodes: theirs are small."""
     takes_properties: bool = True
     """Whether Open and Accept may have properties."""
     ascii_reasons: bool = False
@@ -68,7 +72,16 @@ PROFILES: Final = {
     one.name: one
     for one in (
         PAPERS,
-        Profile("zhe", prefix="/", has_tags=False, is_lenient=True, synch_first=True, opens_at_hello=True),
+        Profile(
+            "zhe",
+            prefix="/",
+            has_tags=False,
+            is_lenient=True,
+            synch_first=True,
+            opens_at_hello=True,
+            declares_publishers=False,
+            ids_above=1 << 20,
+        ),
         Profile("zenohd2018", is_lenient=True, one_declaration=True, takes_properties=False, ascii_reasons=True),
         Profile(
             "zenoh-python2018",

@@ -10,8 +10,10 @@ import pytest
 
 import elea
 from elea.io.linkerrors import LocatorError
+from elea.node.early.machine import EarlyMachine
 from elea.protocol.early.generation import XRCE2017, ZENOH2018
 from elea.protocol.early.numbered import vle
+from elea.protocol.early.session import Session
 from tests.unit.node.early.client import WAIT
 from tests.unit.node.storage.serving import eventually
 from tests.unit.node.test_dialect import await_subscriber, config
@@ -137,6 +139,61 @@ def test_the_c_client(listening: Callable[[str], elea.Session]) -> None:
     wire.hear_until(b"\x04/a/b\x01x")
     wire.close()
     other.close()
+
+
+def test_the_c_peer(listening: Callable[[str], elea.Session]) -> None:
+    """It declares resources and subscribers, never a publisher, on conduit 1; at each Hello it would open anew."""
+    broker = listening("dialect=xrce2017;profile=zhe")
+    wire = connected(broker, "xrce2017")
+    with robot_of(broker) as robot, robot.declare_subscriber("t/*") as subscriber:
+        await_subscriber(broker, "t/data")
+        wire.say("0105")
+        wire.hear_until(b"\x02\x01\x01")  # Hello of a broker
+        # Recorded: 14 bits, one locator, property 12.
+        wire.say("2301108555ceadaf907dd2889d91720db7e4a232010d7463702f302e302e302e303a30010c020203")
+        wire.hear()
+        wire.say("0105")
+        wire.say("9346000101" + "02072f742f64617461")  # recorded: resource 2 is /t/data, committed
+
+        wire.hear_until(b"\x01\x03\x02\x01")  # somebody subscribes to 2
+        wire.say("670002023031")
+        assert subscriber.handler.recv(timeout=WAIT).payload.to_bytes() == b"01"
+        (session,) = (one for one in early_sessions(broker) if one.dropped)
+        assert (session.dropped, session.is_open) == (1, True)
+    wire.close()
+
+
+def early_sessions(broker: elea.Session) -> list[Session]:
+    """The early sessions of a broker."""
+    machines = [one.machine for one in broker._runtime.links.connections]
+    return [one.session for one in machines if isinstance(one, EarlyMachine)]
+
+
+def test_ids_of_our_own_are_none_that_a_c_peer_has() -> None:
+    """There an id means the same resource at all nodes: with another name it is a conflict."""
+    server = socket.create_server(("127.0.0.1", 0))
+    where = f"tcp/127.0.0.1:{server.getsockname()[1]}?dialect=xrce2017;profile=zhe"
+    c = XRCE2017.messages
+    declared: list[int] = []
+
+    def serve() -> None:
+        wire = Wire(server.accept()[0])
+        (opening,) = XRCE2017.codec.decode_packet(wire.hear()).messages
+        wire.say(XRCE2017.encode(c.Accept(opening.message.pid, b"zhe", 0)))
+        while not declared:
+            for decorated in XRCE2017.codec.decode_packet(wire.hear()).messages:
+                listed = getattr(decorated.message, "declarations", ())
+                declared.extend(one.rid for one in listed if isinstance(one, c.ResourceDecl))
+        wire.close()
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    with elea.open(config("peer", connect__endpoints=[where])) as session, session.declare_subscriber("t/*"):
+        thread.join(WAIT)
+    server.close()
+
+    assert declared
+    assert all(1 << 20 < id < 1 << 21 and id % 2 == 0 for id in declared)
 
 
 def test_the_broker_of_2018() -> None:
