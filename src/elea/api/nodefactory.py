@@ -157,6 +157,7 @@ def link_settings(settings: Settings) -> LinkSettings:
         accept_timeout=transport.accept_timeout,
         accept_pending=transport.accept_pending,
         max_message=link.max_message_size,
+        memory=link.memory,
         max_sessions=transport.max_sessions,
         wait_before_drop=link.queue.wait_before_drop,
         wait_before_drop_fragments=link.queue.max_wait_before_drop_fragments,

@@ -131,6 +131,7 @@ class LinkSettings:
     queue: QueueSettings
     max_message_size: int
     spin: float
+    memory: int | None
     shared_memory: int
     shared_from: int
     tls: TlsSettings
@@ -369,6 +370,7 @@ class _Reader:
             queue=self.queue(f"{path}/tx/queue"),
             max_message_size=self.get(f"{path}/rx/max_message_size", 0),
             spin=self.get(f"{path}/rx/spin", 250) / 1e6,
+            memory=self.optional(f"{path}/rx/memory", int),
             shared_memory=self.get(f"{optimization}/pool_size", 0) if is_shared else 0,
             shared_from=self.get(f"{optimization}/message_size_threshold", 0),
             tls=self.tls(f"{path}/tls"),

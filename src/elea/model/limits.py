@@ -13,6 +13,7 @@ __all__ = [
     "ARROW_FIELDS",
     "ARROW_HEAD_BYTES",
     "ARROW_NAME_BYTES",
+    "BLOCKED_PART",
     "CACHED_KEY_CHARS",
     "CACHED_ROUTES",
     "CAPTURE_BLOCK_BYTES",
@@ -77,6 +78,7 @@ __all__ = [
     "MAX_RESOURCE_OCTETS",
     "MAX_ROUTES",
     "MAX_WILDCARDS",
+    "MEMORY_BUDGET",
     "MEMORY_BYTES",
     "MEMORY_PENDING",
     "MIN_BATCH",
@@ -96,6 +98,7 @@ __all__ = [
     "PUTS_SAMPLES",
     "QUERY_TIMEOUT",
     "QUEUE_BYTES",
+    "QUEUE_LEAST",
     "REASSEMBLY_BYTES",
     "RESCAN_BYTES",
     "RESOURCE_BYTES",
@@ -516,8 +519,18 @@ MAX_ROUTES: Final = 100_000
 
 REASSEMBLY_BYTES: Final = 1 << 30
 """Octets of all messages in the making of one session. There are 16 conduits, and each could hold a largest message;
-so there is room for one of those, or for several smaller ones.
+so there is room for one of those, or for several smaller ones. All sessions together have `MEMORY_BUDGET`.
 """
+
+MEMORY_BUDGET: Final = 1 << 30
+"""Bytes of messages in the making and of requests that wait, over all sessions of a node: one largest message. Where
+the machine has less than twice as much memory it is half of that (`elea.io.memorybudget`)."""
+
+BLOCKED_PART: Final = 8
+"""The part of that budget which may wait for links that take nothing: an eighth, in one conduit of all of them."""
+
+QUEUE_LEAST: Final = 1 << 16
+"""Bytes that may wait in a conduit of such a link however many there are: a batch."""
 
 MEMORY_BYTES: Final = 1 << 26
 """Memory that one direction of a link shares with another process; the usual 4 MiB hold 64 payloads of 64 KiB."""

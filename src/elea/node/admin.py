@@ -315,6 +315,16 @@ def metrics(node: Node, links: Links, *, descriptors: bool = True) -> str:
     text.sample("elea_spins_total", loop.spin.misses, result="miss")
     text.family("elea_replaced_timestamps", "counter", "Timestamps too far ahead, replaced.")
     text.sample("elea_replaced_timestamps_total", 0 if node.stamper is None else node.stamper.replaced)
+    memory = node.memory
+    text.family("elea_memory_bytes", "gauge", "Octets of messages in the making and requests that wait.")
+    text.sample("elea_memory_bytes", memory.used)
+    text.family("elea_memory_limit_bytes", "gauge", "What they may have in all.")
+    text.sample("elea_memory_limit_bytes", memory.total)
+    text.family("elea_memory_refusals", "counter", "Messages that found no room, or gave way to smaller holders.")
+    text.sample("elea_memory_refusals_total", memory.refused, reason="full")
+    text.sample("elea_memory_refusals_total", memory.revoked, reason="gave_way")
+    text.family("elea_blocked_links", "gauge", "Links that take nothing now.")
+    text.sample("elea_blocked_links", memory.blocked_links)
     for meter in node.meters:
         meter(text)
     return str(text)

@@ -268,10 +268,16 @@ class Connection(Pollable):
 
     def _on_blocked(self, blocked: bool) -> None:
         """The kernel takes no more, or does again."""
+        outbox = self.machine.outbox
+        if outbox is not None:
+            if blocked:
+                self.links.node.memory.blocked(outbox)
+            else:
+                self.links.node.memory.unblocked(outbox)
         if self.descriptor >= 0:
             self.loop.change(self, self.mask | OUT if blocked else self.mask & ~OUT)
-        elif blocked and self.machine.outbox is not None:
-            self.loop.after(BLOCKED_SECONDS, self.machine.outbox.on_writable)
+        elif blocked and outbox is not None:
+            self.loop.after(BLOCKED_SECONDS, outbox.on_writable)
 
     # -- opening ------------------------------------------------------------------------------------------------------
 
@@ -344,6 +350,7 @@ class Connection(Pollable):
         self.link.close()
         if self.machine.outbox is not None:
             self.machine.outbox.close()
+            self.links.node.memory.unblocked(self.machine.outbox)
         self.machine.on_end()
         self.links.left(self)
         self.ready.set()

@@ -42,6 +42,9 @@ _log = logger("elea.node")
 DUPLICATE: Final = 4
 """The reason that `SessionClosed` names when another link holds the session: the number of Zenoh 1.x."""
 
+TIDY_SECONDS: Final = 1.0
+"""How long after much memory was given back it is returned to the system: a message on its way still needs it."""
+
 
 @value_class
 class LinkSettings:
@@ -64,6 +67,8 @@ class LinkSettings:
     accept_timeout: float = 10.0
     accept_pending: int = 100
     max_message: int = MAX_MESSAGE
+    memory: int | None = None
+    """Bytes that messages of others may take in all; a part of the machine's memory unless given."""
     max_sessions: int = 1000
     wait_before_drop: float = 0.001
     wait_before_drop_fragments: float = 0.05
@@ -93,6 +98,9 @@ class Links:
         """Links of others that ended before a session was opened over them, for whatever reason."""
         self.losses = Losses()
         self.half_open = HalfOpen(settings.accept_pending, now=node.loop.now)
+        if settings.memory is not None:
+            node.memory.total = settings.memory
+        node.memory.on_given = self._on_given
         self._opening: set[Connection] = set()
         self._registry: SessionRegistry[Connection] = SessionRegistry(node.node_id)
         self._lock = threading.Lock()
@@ -216,6 +224,11 @@ class Links:
         except BaseException:
             link.close()
             raise
+
+    def _on_given(self) -> None:
+        """Much memory was given back: once what is left of it is gone, the system gets it."""
+        tidy = self.node.memory.tidy
+        self.loop.after(TIDY_SECONDS, lambda: threading.Thread(target=tidy, name="elea-tidy", daemon=True).start())
 
     def _refuse(self, remote: str, problem: object) -> None:
         """Count a link that never became a session; said the 1st, 2nd, 4th … time, so that a flood fills no log."""

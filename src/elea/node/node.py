@@ -14,6 +14,7 @@ from typing import Any
 from elea.io.interrupts import Shield, is_main_thread
 from elea.io.loop import Loop
 from elea.model.errors import NotExpressible
+from elea.io.memorybudget import MemoryBudget, default_budget
 from elea.model.logger import logger
 from elea.model.node_id import NodeId
 from elea.model.qos import Role
@@ -49,6 +50,8 @@ class Node:
         self.scanner: Callable[[], Any] | None = None
         """Makes what reads samples to blocks, while there are subscribers of this process that take them."""
         self.block_takers = 0
+        self.memory = MemoryBudget(default_budget())
+        """What messages of others may take, until they are whole or done with."""
         self.clock = Hlc(NodeId(node_id))
         self.stamper = Stamper(self.clock) if timestamping else None
         self.meters: list[Callable[[OpenMetrics], None]] = []

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from elea.io.dispatch import Mailbox
 from elea.model import keyexpr
-from elea.model.errors import EleaError, InvalidSelector, StoreClosing, StoreError
+from elea.model.errors import Congested, EleaError, InvalidSelector, StoreClosing, StoreError
 from elea.model.limits import CACHED_KEY_CHARS
 from elea.model.node_id import NodeId
 from elea.model.selector import Parameters
@@ -35,6 +35,7 @@ from elea.store import Receipt
 from elea.wire.details import RawSample
 
 if TYPE_CHECKING:
+    from elea.io.memorybudget import Share
     from elea.node.links import LinkSettings
     from elea.node.localface import Asked
     from elea.node.node import Node
@@ -269,12 +270,20 @@ class Storages:
         self._submit(self._writers, asking, work)
 
     def _submit(self, pool: AnswerPool, asking: StoreQuery, work: Callable[[], None]) -> None:
+        """Have a request answered by a thread. What it carries is in the node's budget until then."""
+        octets = 0 if asking.body.payload is None else len(asking.body.payload)
+        share = self._node.memory.share()
+        if octets and not share.take(octets):
+            limit = self._node.memory.total
+            asking.fail(Congested(f"no room for a request of {octets} bytes, all have {limit} together; try again"))
+            return
         try:
-            pool.submit(asking.asker(), partial(self._answer, asking, work))
+            pool.submit(asking.asker(), partial(self._answer, asking, work, share))
         except RuntimeError:  # being closed; no answer at all would say that there is nothing
+            share.close()
             asking.fail(StoreClosing())
 
-    def _answer(self, asking: StoreQuery, work: Callable[[], None]) -> None:
+    def _answer(self, asking: StoreQuery, work: Callable[[], None], share: Share | None = None) -> None:
         try:
             work()
         except Gone as error:
@@ -292,6 +301,8 @@ class Storages:
             asking.fail(StoreError(f"the broker has failed, an internal {type(error).__name__}; see its log"))
         finally:
             asking.done()
+            if share is not None:
+                share.close()
 
     # -- the end ------------------------------------------------------------------------------------------------------
 

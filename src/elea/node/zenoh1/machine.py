@@ -24,6 +24,7 @@ from elea.protocol.zenoh1.transport import Receiver
 from elea.space.face import Subject
 
 if TYPE_CHECKING:
+    from elea.io.memorybudget import Share
     from elea.node.connection import Connection
     from elea.node.zenoh1.dialect import Zenoh1Dialect
     from elea.protocol.zenoh1.sender import Octets
@@ -59,6 +60,7 @@ class Zenoh1Machine(Machine):
         self._phase = 0.0  # of the keep-alives
         self._due: float | None = None  # for the next look at the lease
         self._told_of_size = False
+        self._memory: Share | None = None  # of the messages in the making
 
     # -- the handshake ------------------------------------------------------------------------------------------------
 
@@ -104,7 +106,10 @@ class Zenoh1Machine(Machine):
         outbox = self.outbox = connection.make_outbox(
             take if agreement.lowlatency else sender.take, room=sender.room, count=count_messages, name=self._key_of
         )
-        self.receiver = receiver = Receiver(agreement, now, max_message=settings.max_message)
+        share = self._memory = self._dialect.links.node.memory.share(self._give_up)
+        self.receiver = receiver = Receiver(
+            agreement, now, max_message=settings.max_message, more=share.take, back=share.give
+        )
         self.reader.settle = receiver.settle
         handover = self._dialect.handover_for(connection.link)
         if handover is not None:
@@ -254,8 +259,15 @@ class Zenoh1Machine(Machine):
         if self.session is not None and self._sender is not None:
             self.session.outbox.control(self._sender.close(CloseReason.GENERIC))
 
+    def _give_up(self) -> None:
+        if self.receiver is not None:
+            self.receiver.give_up()
+
     def on_end(self) -> None:
         if self.receiver is not None:
             self.receiver.memory = None
+            self.receiver.give_up()
+        if self._memory is not None:
+            self._memory.close()
         if self.memory is not None:
             self.memory.close()
