@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from elea.io.memorybudget import WORTH, MemoryBudget
 from elea.model.limits import BLOCKED_PART, QUEUE_BYTES, QUEUE_LEAST
 
@@ -17,8 +19,9 @@ class Bound:
 
 
 def test_holder_of_most_gives_way_until_there_is_room() -> None:
-    budget, gone = MemoryBudget(100), []
-    holders = [budget.share(lambda number=number: gone.append(number)) for number in range(3)]
+    budget = MemoryBudget(100)
+    gone: list[int] = []
+    holders = [budget.share(partial(gone.append, number)) for number in range(3)]
     for holder, octets in zip(holders, (30, 50, 20), strict=True):
         assert holder.take(octets)
 
