@@ -323,6 +323,11 @@ _ACL: Final = Section(
                                     "liveliness_token",
                                     "declare_liveliness_subscriber",
                                     "liveliness_query",
+                                    # Ours alone: requests to stores.
+                                    "store_read",
+                                    "store_cursor",
+                                    "store_stage",
+                                    "store_admin",
                                 )
                             ),
                             filled=True,

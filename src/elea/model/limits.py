@@ -59,6 +59,7 @@ __all__ = [
     "MAX_BATCH",
     "MAX_DECLARATIONS",
     "MAX_DECLARED_ID",
+    "MAX_DENIED",
     "MAX_DEPTH",
     "MAX_EXTENSIONS",
     "MAX_HEADERS",
@@ -313,6 +314,9 @@ MAX_DECLARATIONS: Final = 250_000
 
 MAX_INTERESTS: Final = 250_000
 """Interests of one session: its publishers, queriers and whoever watches. Each costs a node about 1 kB."""
+
+MAX_DENIED: Final = 1_000
+"""Declarations of one session that rules deny and that are taken when the rules change; others are declared anew."""
 
 MAX_KEY_OCTETS: Final = 1 << 26
 """Octets of the keys of all these together: a key may have 64 KiB, and a quarter million of those would be 16 GB."""

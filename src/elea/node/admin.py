@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from elea import __version__
-from elea.io.addresses import interfaces
+from elea.io.addresses import interfaces_of_address
 from elea.io.dispatch import Mailbox
 from elea.io.link import Link
 from elea.model import keyexpr
@@ -50,9 +50,7 @@ Answer = tuple[str, Callable[[], tuple[bytes, Encoding]]]
 
 def interface_names(link: Link) -> tuple[str, ...]:
     """The network interfaces a link goes through: those that have its own address."""
-    _, _, address = link.local.partition("/")
-    host = address.rpartition(":")[0].strip("[]").partition("%")[0]
-    return tuple(found.name for found in interfaces() if host and (host == found.ipv4 or host in found.ipv6))
+    return interfaces_of_address(link.local)
 
 
 class Admin:
@@ -325,6 +323,13 @@ def metrics(node: Node, links: Links, *, descriptors: bool = True) -> str:
     text.sample("elea_memory_refusals_total", memory.revoked, reason="gave_way")
     text.family("elea_blocked_links", "gauge", "Links that take nothing now.")
     text.sample("elea_blocked_links", memory.blocked_links)
+    guard = node.space.guard
+    text.family("elea_denied", "counter", "Messages and declarations that access rules deny.")
+    for (action, flow), count in () if guard is None else list(guard.denied.items()):
+        text.sample("elea_denied_total", count, action=action, flow=flow)
+    text.family("elea_filtered_messages", "counter", "Messages that down-sampling or a low-pass filter held back.")
+    for reason, count in () if guard is None else list(guard.dropped.items()):
+        text.sample("elea_filtered_messages_total", count, reason=reason)
     for meter in node.meters:
         meter(text)
     return str(text)

@@ -9,12 +9,12 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from elea.io.interrupts import Shield, is_main_thread
 from elea.io.loop import Loop
-from elea.model.errors import NotExpressible
 from elea.io.memorybudget import MemoryBudget, default_budget
+from elea.model.errors import NotExpressible
 from elea.model.logger import logger
 from elea.model.node_id import NodeId
 from elea.model.qos import Role
@@ -23,10 +23,13 @@ from elea.node.localface import LocalFace
 from elea.node.openmetrics import OpenMetrics
 from elea.node.route import Durable, Route
 from elea.node.stamper import Stamper
-from elea.space.face import Control, Face, Request, Response, ResponseFinal
+from elea.space.face import Control, Face, Request, Response, ResponseFinal, Subject
 from elea.space.queries import QUERY_TIMEOUT
 from elea.space.space import Space
 from elea.space.way import Encoder
+
+if TYPE_CHECKING:
+    from elea.space.guard import GuardRules
 
 __all__ = ["Node"]
 
@@ -148,6 +151,17 @@ class Node:
         """Whether this thread brings what lies in mailboxes when it is done with what it is at."""
         return self.loop.is_led_here() or threading.get_ident() in self.collecting
 
+    def watch(self, rules: GuardRules) -> None:
+        """From now on these access rules and filters hold, also for the sessions that are open."""
+        from elea.space.guard import Guard  # not with the module: few nodes have rules
+
+        guard = Guard(rules, now=self.loop.now, interfaces_of=_interfaces) if rules else None
+        with self.lock:
+            if guard is None and self.space.guard is None:
+                return
+            self.space.watch(guard)
+        self.settle()
+
     def refresh(self) -> None:
         """Something that routes depend on may have changed."""
         self.generation = self.space.generation + self.local.changes
@@ -172,23 +186,39 @@ class Node:
 
     # -- samples ------------------------------------------------------------------------------------------------------
 
-    def route(self, source: Face, key: str, *, declared: bool = True) -> Route:
-        """Where samples on `key` from `source` go; `declared` says that the key is worth a number of its own."""
+    def route(self, source: Face, key: str, *, declared: bool = True, deletions: bool = False) -> Route:
+        """Where samples on `key` from `source` go; `declared` says that the key is worth a number of its own.
+
+        Rules may tell `deletions` from puts; who has both asks for both, if there are rules.
+        """
         # First the generation, then the look: what changes in between makes the route be found again.
         generation = self.generation
         seen = self.space.look(source, key)
         with self.lock:
             # A session may end while its last batch is being read.
             faces = self.space.targets(source, key, seen) if self.space.knows(source) else ()
+            guard = self.space.guard
             groups: dict[Encoder, list[Face]] = {}
-            for face in faces:
+            for face in faces if guard is None else ():
                 if face is not self.local:
                     groups.setdefault(face.encoder, []).append(face)
-            if generation != self._groups_of:
-                self._groups_of, self._groups = generation, {}
-            # One tuple for all keys that go there: who collects samples compares them by `is`.
-            alike = [tuple(group) for group in groups.values()]
-            alike = [self._groups.setdefault(group, group) for group in alike]
+            alike = [self.same(tuple(group), generation) for group in groups.values()]
+        if guard is not None:
+            from elea.node.guardedroute import GuardedRoute, guarded_route  # few nodes have rules
+
+            return guarded_route(self, guard, GuardedRoute(source, key, faces, deletions, declared, generation))
         ways = tuple([group[0].encoder.way(key, group, declared) for group in alike])
         boxes = self.local.boxes(key, here=source is self.local)
         return Route(key, generation, boxes, ways, self.local.keepers(key))
+
+    def same(self, faces: tuple[Face, ...], generation: int) -> tuple[Face, ...]:
+        """One tuple for all keys that go to the same faces: who collects samples compares them by `is`."""
+        if generation != self._groups_of:
+            self._groups_of, self._groups = generation, {}
+        return self._groups.setdefault(faces, faces)
+
+
+def _interfaces(subject: Subject) -> tuple[str, ...]:
+    from elea.io.addresses import interfaces_of_address
+
+    return interfaces_of_address(subject.local)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from elea.io.dispatch import Mailbox
 from elea.model import keyexpr
-from elea.model.errors import Congested, EleaError, InvalidSelector, StoreClosing, StoreError
+from elea.model.errors import AccessDenied, Congested, EleaError, InvalidSelector, StoreClosing, StoreError
 from elea.model.limits import CACHED_KEY_CHARS
 from elea.model.node_id import NodeId
 from elea.model.selector import Parameters
@@ -75,6 +75,7 @@ class Storages:
         self._turns: defaultdict[Storage, Sequencer] = defaultdict(Sequencer)
         self._committing: dict[Storage, StageRequests] = {}
         self._known: dict[tuple[str, bool], Storage | None] = {}
+        self._failed: Counter[type[EleaError]] = Counter()
         self._open(settings)
         self._readers = AnswerPool(READERS, "elea-answer")
         self._writers = AnswerPool(WRITERS, "elea-store")
@@ -290,10 +291,12 @@ class Storages:
             _log.debug("answer given up: key=%s problem=%s", asking.key, error)
             if self._closed:
                 asking.fail(StoreClosing())
-        except InvalidSelector as error:
+        except (InvalidSelector, AccessDenied) as error:
             asking.fail(error)
         except EleaError as error:
-            _log.warning("query failed: key=%s problem=%s", asking.key, error)
+            count = self._failed[type(error)] = self._failed[type(error)] + 1
+            if count & (count - 1) == 0:  # said the 1st, 2nd, 4th … time, so that no asker fills a log
+                _log.warning("query failed: key=%s problem=%s failed=%d", asking.key[:200], error, count)
             asking.fail(error)
         except Exception as error:  # noqa: BLE001 - whoever asked must not wait for ever
             # What it says may quote anything that is in memory: it is told here, and not to whoever asked.

@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from elea.model.errors import InvalidSelector, StoreError
 from elea.model.jsontext import read_json
-from elea.node.storage.batchrequest import STAMP, check_keys, columns_of, decoded, is_stamped, publish_batch
+from elea.node.storage.batchrequest import (
+    STAMP,
+    check_access,
+    check_keys,
+    columns_of,
+    decoded,
+    is_stamped,
+    publish_batch,
+)
 from elea.node.storage.requests import source_of, subject_of
 from elea.store.columns import check_batch
 from elea.store.logreads import Keys
@@ -68,6 +76,7 @@ class StageRequests:
         if done is None:
             batch = decoded(data, self._storage)
             check_keys(batch.column("key"), subject_of(asking.key), Keys(self._storage.key_expr))
+            check_access(asking, batch)
             # What is decided on must be possible, so everything a log may refuse is looked at now.
             if is_stamped(batch):
                 check_stamps(batch)  # how far ahead they are is looked at when it is committed
