@@ -655,6 +655,7 @@ class Session:
     def _check(self) -> None:
         if self._closed:
             self._refuse("this session is closed")
+        self._node.check_process()
 
     def _refuse(self, problem: str) -> NoReturn:
         raise SessionClosed(text=problem)

@@ -48,12 +48,16 @@ __all__ = [
     "EARLY_WINDOW_BYTES",
     "EMPTY_ELEMENTS",
     "ENCODING_SCHEMA_BYTES",
+    "GUESSES_FREE",
+    "GUESS_SOURCES",
     "HELD_OCTETS",
     "INCLUSION_SETS",
     "INTEREST_TIMEOUT",
     "KEY_EXPR_BYTES",
     "KEY_EXPR_CHUNKS",
     "KEY_EXPR_WILDCARDS",
+    "LEASE_LEAST",
+    "LEASE_MOST",
     "MAILBOX",
     "MAILBOX_BYTES",
     "MAX_BATCH",
@@ -116,6 +120,7 @@ __all__ = [
     "STORE_CACHED_BLOCKS",
     "STORE_CACHED_BYTES",
     "STORE_CURSORS",
+    "STORE_CURSORS_OF_USER",
     "STORE_CURSOR_CHARS",
     "STORE_DIGEST_ROWS",
     "STORE_FRAME_HEAD_BYTES",
@@ -124,8 +129,10 @@ __all__ = [
     "STORE_SOURCES",
     "STORE_SOURCE_RUNS",
     "STORE_STAGED_BYTES",
+    "STORE_STAGED_OF_USER",
     "STORE_STAGED_SECONDS",
     "STORE_WRITERS",
+    "STORE_WRITERS_OF_USER",
     "TCP_FLOWS",
     "TCP_PENDING_BYTES",
     "TCP_PENDING_TOTAL",
@@ -405,17 +412,26 @@ STORE_ALIGN_BUCKETS: Final = 256
 STORE_CURSORS: Final = 10_000
 """Named cursors of one log."""
 
+STORE_CURSORS_OF_USER: Final = 1_000
+"""Those of one user, where users prove who they are: one cannot take the room of all."""
+
 STORE_CURSOR_CHARS: Final = 255
 """The name of a cursor."""
 
 STORE_STAGED_BYTES: Final = 16 << 30
 """Octets of batches that are staged and not committed, per log; enough for several large ones at a time."""
 
+STORE_STAGED_OF_USER: Final = 4 << 30
+"""The same of one user."""
+
 STORE_STAGED_SECONDS: Final = 86_400
 """How long a staged batch waits for its commit: longer than any batch of a stream takes."""
 
 STORE_WRITERS: Final = 10_000
 """Writers of whole batches whose newest batch a log remembers; the longest silent one is forgotten first."""
+
+STORE_WRITERS_OF_USER: Final = 1_000
+"""Those of one user; each Spark query is one."""
 
 PACED_SAMPLES: Final = 10_000
 """Samples that wait for a pull or for the next window of one subscription; the oldest gives way (Z18-DAT-09)."""
@@ -434,6 +450,12 @@ QUERY_TIMEOUT: Final = 10.0
 
 INTEREST_TIMEOUT: Final = 10.0
 """Seconds after which a gateway is taken to have answered (`routing.interests.timeout` of eclipse-zenoh)."""
+
+LEASE_LEAST: Final = 1.0
+"""Seconds that a neighbour may be silent, at least, whatever it asks for: a busy machine is silent for that long."""
+
+LEASE_MOST: Final = 3_600.0
+"""The same at most: a session whose node is gone is held no longer than an hour."""
 
 MAX_NODES: Final = 10_000
 """Nodes remembered. A mesh is full, so no peer lives long among more; beyond it new ones are counted and left out."""
@@ -466,6 +488,12 @@ takes the place of another, whose source has most of them."""
 ACCEPT_CROWD: Final = 5
 """How many times as many there may be for a moment: a flood of 2,000 connections a second is then let stand for a
 quarter of a second each, in which an honest client among them takes its next step."""
+
+GUESSES_FREE: Final = 5
+"""Wrong passwords from one address before answers to it are slowed; a person mistypes it twice."""
+
+GUESS_SOURCES: Final = 10_000
+"""Addresses whose wrong passwords are remembered; the one that has been quiet longest gives way."""
 
 MAX_DEPTH: Final = 128
 """Nesting of arrays and objects; the deepest useful configuration has eight levels."""

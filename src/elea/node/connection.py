@@ -117,6 +117,22 @@ class Connection(Pollable):
         """A link of another node, which wants a session: why it does not get one, if so."""
         return self.links.admit(self, node_id)
 
+    def receive_later(self, batch: bytes, delay: float) -> None:
+        """Have the machine take a batch again in a while; nothing else is read until then."""
+        self.pause()
+
+        def take() -> None:
+            if self.ended.is_set():
+                return
+            try:
+                self._receive(batch)
+            except EleaError as error:
+                self._give_up(error)
+                return
+            self.resume()
+
+        self.loop.after(delay, take)
+
     def read_late(self) -> None:
         """Take what has come and was not read yet: perhaps it is this node that is late."""
         self._is_late = True

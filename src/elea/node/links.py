@@ -26,6 +26,7 @@ from elea.model.values import mypyc_attr, value_class
 from elea.node.connection import Connection
 from elea.node.dialect import DEFAULT, Dialect, Refusal, dialect_named, dialect_of
 from elea.node.gracefulclose import close_gracefully
+from elea.node.guesses import Guesses
 from elea.node.node import Node
 from elea.node.registry import SessionRegistry
 from elea.protocol.backoff import Backoff
@@ -80,6 +81,12 @@ class LinkSettings:
     shared_from: int = WORTH
     backoff: Callable[[], Backoff] = Backoff
 
+    def __repr__(self) -> str:
+        # Settings are logged and end in tracebacks; passwords do not.
+        user = None if self.credentials is None else self.credentials[0].decode("utf-8", "replace")
+        asks = None if self.users is None else f"{len(self.users)} users"
+        return f"LinkSettings(lease={self.lease}, user={user!r}, users={asks}, tls={self.tls is not None}, …)"
+
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Links:
@@ -101,6 +108,7 @@ class Links:
         if settings.memory is not None:
             node.memory.total = settings.memory
         node.memory.on_given = self._on_given
+        self.guesses = Guesses(node.loop.now)
         self._opening: set[Connection] = set()
         self._registry: SessionRegistry[Connection] = SessionRegistry(node.node_id)
         self._lock = threading.Lock()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from elea.io.interrupts import Shield, is_main_thread
 from elea.io.loop import Loop
 from elea.io.memorybudget import MemoryBudget, default_budget
-from elea.model.errors import NotExpressible
+from elea.model.errors import NotExpressible, SessionClosed
 from elea.model.logger import logger
 from elea.model.node_id import NodeId
 from elea.model.qos import Role
@@ -45,6 +45,7 @@ class Node:
         self.loop = loop
         self.generation = 0
         """Changes whenever a route may be another than before; read without a lock by everyone who remembers one."""
+        self.is_forked = False
         self.lock = threading.RLock()
         self.space = Space(role, node_id)
         self.dispatch = loop.dispatch
@@ -74,12 +75,15 @@ class Node:
 
     def control(self, face: Face, message: Control) -> None:
         """A neighbour, or this process, says something to the space."""
+        self.check_process()
         with self.lock:
             self.space.receive(face, message, self.loop.now())
         self.settle()
 
     def ask(self, face: Face, request: Request) -> None:
         """The same for a query, which changes no route: a third of the cost."""
+        if self.is_forked:
+            self.check_process()
         if is_main_thread():
             with Shield():  # Ctrl-C would leave the query half asked
                 self._ask(face, request)
@@ -162,6 +166,21 @@ class Node:
             self.space.watch(guard)
         self.settle()
 
+    def forked(self) -> None:
+        """This process is a child of the one that the node belongs to: nothing can be said or heard here."""
+        self.is_forked = True
+        self.generation = -2  # of no route that anybody remembers
+        self.lock = threading.RLock()  # a thread that is not here may have it
+
+    def check_process(self) -> None:
+        """Raise in a child process.
+
+        Raises:
+            SessionClosed: it has to open a session of its own.
+        """
+        if self.is_forked:
+            raise SessionClosed(text="this session belongs to the parent process; open one in this process")
+
     def refresh(self) -> None:
         """Something that routes depend on may have changed."""
         self.generation = self.space.generation + self.local.changes
@@ -191,6 +210,7 @@ class Node:
 
         Rules may tell `deletions` from puts; who has both asks for both, if there are rules.
         """
+        self.check_process()
         # First the generation, then the look: what changes in between makes the route be found again.
         generation = self.generation
         seen = self.space.look(source, key)

@@ -14,6 +14,7 @@ from elea.model.node_id import NodeId
 from elea.model.timerange import TimeRange
 from elea.model.timestamp import Timestamp
 from elea.node.storage.getanswers import order_of
+from elea.node.storage.owners import Owners, user_of
 from elea.space.access import Action
 from elea.space.face import Flow
 from elea.store import DEL, PUT, Range, Record
@@ -279,8 +280,8 @@ def _send(asking: StoreQuery, data: bytes) -> None:
 # -- cursors ----------------------------------------------------------------------------------------------------------
 
 
-def answer_cursor(asking: StoreQuery, storage: Storage) -> None:
-    """Tell, move or drop a cursor."""
+def answer_cursor(asking: StoreQuery, storage: Storage, owners: Owners) -> None:
+    """Tell, move or drop a cursor; that of another user only tell."""
     name = asking.parameters.get("name")
     if not name:
         raise InvalidSelector(str(asking.parameters), "name is missing")
@@ -288,9 +289,12 @@ def answer_cursor(asking: StoreQuery, storage: Storage) -> None:
     position = asking.number("move")
     try:
         if position is not None:
+            owners.claim(name, user_of(asking))
             log.move_cursor(name, position)
         elif "drop" in asking.parameters:
+            owners.check(name, user_of(asking))
             log.drop_cursor(name)
+            owners.forget(name)
     except ValueError as error:
         raise StoreError(str(error)) from error
     facts = {"log": storage.name, "epoch": log.epoch, "first": log.first, "end": log.end}

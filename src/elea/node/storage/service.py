@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from elea.io.dispatch import Mailbox
 from elea.model import keyexpr
 from elea.model.errors import AccessDenied, Congested, EleaError, InvalidSelector, StoreClosing, StoreError
-from elea.model.limits import CACHED_KEY_CHARS
+from elea.model.limits import CACHED_KEY_CHARS, STORE_CURSORS_OF_USER
 from elea.model.node_id import NodeId
 from elea.model.selector import Parameters
 from elea.node.storage.acknowledger import Acknowledger
@@ -21,6 +21,7 @@ from elea.node.storage.answerpool import READERS, WRITERS, AnswerPool
 from elea.node.storage.batchrequest import answer_batch
 from elea.node.storage.facts import facts_of
 from elea.node.storage.getanswers import answer, is_quick
+from elea.node.storage.owners import Owners
 from elea.node.storage.putsrequest import PutsRequests
 from elea.node.storage.republisher import Republisher
 from elea.node.storage.requests import answer_cursor, answer_read, put_record, subject_of
@@ -75,6 +76,7 @@ class Storages:
         self._turns: defaultdict[Storage, Sequencer] = defaultdict(Sequencer)
         self._committing: dict[Storage, StageRequests] = {}
         self._known: dict[tuple[str, bool], Storage | None] = {}
+        self._owners: dict[Storage, Owners] = {}
         self._failed: Counter[type[EleaError]] = Counter()
         self._open(settings)
         self._readers = AnswerPool(READERS, "elea-answer")
@@ -83,6 +85,7 @@ class Storages:
         for storage in self.all:
             self._acknowledging[storage] = Acknowledger(node, storage, Republisher(node, self._own))
             self._grouping[storage] = PutsRequests(node, storage, self._chosen)
+            self._owners[storage] = Owners(storage.log, "cursor", "STORE_CURSORS_OF_USER", STORE_CURSORS_OF_USER)
             self._committing[storage] = StageRequests(node, storage, Republisher(node, self._own))
             self._declare(storage)
         self._tell(is_told)
@@ -210,7 +213,7 @@ class Storages:
         elif verb == "read":
             self._later(asking, partial(answer_read, asking, storage, self._node.loop.wall_ns()))
         else:
-            self._write(asking, partial(answer_cursor, asking, storage))
+            self._write(asking, partial(answer_cursor, asking, storage, self._owners[storage]))
 
     def _align(self, storage: Storage, asked: Asked) -> None:
         """Another broker compares its log with ours of the same key expression."""

@@ -10,7 +10,14 @@ from elea.io.link import peer_name
 from elea.io.linkerrors import LinkError
 from elea.io.outbox import Outbox
 from elea.io.sharedmemory import SharedOut
-from elea.model.errors import EleaError, LeaseExpired, ProtocolError, SessionClosed, SessionRefused
+from elea.model.errors import (
+    AuthenticationFailed,
+    EleaError,
+    LeaseExpired,
+    ProtocolError,
+    SessionClosed,
+    SessionRefused,
+)
 from elea.model.logger import logger
 from elea.model.node_id import NodeId
 from elea.node.dialect import Machine, Refusal
@@ -60,6 +67,7 @@ class Zenoh1Machine(Machine):
         self._phase = 0.0  # of the keep-alives
         self._due: float | None = None  # for the next look at the lease
         self._told_of_size = False
+        self._has_waited = False  # because of wrong passwords from its address
         self._memory: Share | None = None  # of the messages in the making
 
     # -- the handshake ------------------------------------------------------------------------------------------------
@@ -75,7 +83,19 @@ class Zenoh1Machine(Machine):
 
     def _shake(self, batch: bytes, now: float) -> None:
         handshake = self._handshake
-        agreement = handshake.receive(batch, now)
+        links, remote = self._dialect.links, self._connection.link.remote
+        if isinstance(handshake, Acceptor) and handshake.awaits_password and not self._has_waited:
+            delay = links.guesses.delay(remote)
+            if delay:
+                self._has_waited = True
+                self._connection.receive_later(batch, delay)
+                return
+        try:
+            agreement = handshake.receive(batch, now)
+        except AuthenticationFailed:
+            if isinstance(handshake, Acceptor):
+                links.guesses.wrong(remote)
+            raise
         if agreement is not None:
             self._open(agreement, now)
         elif isinstance(handshake, Initiator):
