@@ -42,7 +42,9 @@ def guarded_route(node: Node, guard: Guard, asked: GuardedRoute) -> Route:
     source, key = asked.source, asked.key
     action = Action.DELETE if asked.deletions else Action.PUT
     if not guard.allows(source, Flow.INGRESS, action, key):
-        return Route(key, asked.generation, (), (_Denied(guard, source, Flow.INGRESS, action, key),))
+        route = Route(key, asked.generation, (), (_Denied(guard, source, Flow.INGRESS, action, key),))
+        route.is_denied = True
+        return route
     ways: list[Way] = []
     groups: dict[Encoder, list[Face]] = {}
     for face in asked.faces:
