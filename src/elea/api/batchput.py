@@ -75,7 +75,7 @@ class Bulk:
 
     def _send_one_way(self, outgoing: Outgoing, routes: list[PutRoute], any_of: PutRoute, chosen: Any) -> None:
         """Send rows that go to the same places: in columns if that can be done, else one by one."""
-        if not any_of.boxes and len(any_of.ways) == 1:
+        if not any_of.boxes and len(any_of.ways) == 1 and self._session._node.space.guard is None:
             # Keys that go elsewhere are not chosen; any way stands for theirs.
             first = any_of.ways[0]
             ways = [

@@ -135,7 +135,7 @@ class Config:
         return _dumps(SCHEMA.shown(self._tree), sort=True)
 
     def __repr__(self) -> str:
-        changes = _dumps(self._changes(), separators=(", ", ": "))
+        changes = _dumps(_masked(self._changes()), separators=(", ", ": "))
         return f"Config.from_json5({changes!r})"
 
     def _changes(self) -> Json:
@@ -149,6 +149,16 @@ class Config:
             assert isinstance(value, dict)
             value = value[name]
         return value
+
+
+_SECRETS: Final = ("password", "listen_private_key_base64", "connect_private_key_base64", "private_key_pem")
+
+
+def _masked(value: Json) -> Json:
+    """What may be logged: without passwords and keys."""
+    if isinstance(value, dict):
+        return {name: "***" if name in _SECRETS and item else _masked(item) for name, item in value.items()}
+    return value
 
 
 def _copied(value: Json) -> Json:

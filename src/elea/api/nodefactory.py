@@ -38,8 +38,12 @@ def start(settings: Settings) -> Runtime:
     if settings.without_effect:
         told = ", ".join(f"{path} ({reason})" for path, reason in settings.without_effect.items())
         _log.warning("entries of the configuration without effect here: %s", told)
+    if settings.guard is not None:
+        runtime.node.watch(settings.guard)
     admin = settings.admin
     Admin(runtime.node, runtime.links, enabled=admin.enabled, read=admin.read, metadata=settings.metadata)
+    if admin.enabled and admin.write:
+        _listen_for_changes(runtime.node, settings)
     try:
         if settings.storages is not None:
             runtime.storages = _storages(runtime, settings)
@@ -63,6 +67,21 @@ def start(settings: Settings) -> Runtime:
         runtime.close()
         raise
     return runtime
+
+
+def _listen_for_changes(node: Node, settings: Settings) -> None:
+    from elea.api.accesssettings import changed
+    from elea.node.adminconfig import listen_for_changes
+    from elea.space.guard import GuardRules
+
+    rules = settings.guard or GuardRules()
+
+    def change(entry: str, text: bytes | None) -> None:
+        nonlocal rules
+        rules = changed(rules, entry, text)
+        node.watch(rules)
+
+    listen_for_changes(node, change)
 
 
 def set_aggregation(node: Node, settings: Settings) -> None:
@@ -157,6 +176,7 @@ def link_settings(settings: Settings) -> LinkSettings:
         accept_timeout=transport.accept_timeout,
         accept_pending=transport.accept_pending,
         max_message=link.max_message_size,
+        memory=link.memory,
         max_sessions=transport.max_sessions,
         wait_before_drop=link.queue.wait_before_drop,
         wait_before_drop_fragments=link.queue.max_wait_before_drop_fragments,

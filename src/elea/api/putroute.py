@@ -21,7 +21,7 @@ from elea.model.qos import Locality, SampleKind
 from elea.node.route import SampleRun
 from elea.node.stamper import stamped
 from elea.space.way import Publication, Way
-from elea.wire.details import pack
+from elea.wire.details import is_deletion, pack
 
 if TYPE_CHECKING:
     from elea.api.instrumentation import TimestampInstrumentation
@@ -62,7 +62,7 @@ def meta_of(
 class PutRoute:
     """Where samples of one key go from this process; found again when the space has changed."""
 
-    __slots__ = ("_here", "_key", "_numbered", "_remote", "_session", "boxes", "generation", "ways")
+    __slots__ = ("_guarded", "_here", "_key", "_numbered", "_remote", "_session", "boxes", "generation", "ways")
 
     def __init__(self, session: Session, key: str, destination: Locality, *, numbered: bool) -> None:
         self._session = session
@@ -70,6 +70,7 @@ class PutRoute:
         self._here = destination is not Locality.REMOTE
         self._remote = destination is not Locality.SESSION_LOCAL
         self._numbered = numbered
+        self._guarded = False  # whether there are rules, which tell deletions from puts
         self.generation = -1
         self.ways: tuple[Way, ...] = ()
         self.boxes: list[Mailbox] = []
@@ -81,6 +82,7 @@ class PutRoute:
         self.generation = route.generation
         self.ways = route.ways if self._remote else ()
         self.boxes = list(route.boxes) if self._here else []
+        self._guarded = node.space.guard is not None
 
     def is_full(self, qos: int, reliable: bool = True) -> bool:
         """Whether a put would have to wait for room on some link."""
@@ -96,8 +98,11 @@ class PutRoute:
         if node.stamper is not None:
             # Here, so that subscribers of this process, storages and neighbours see the same timestamp.
             meta = stamped([(0, 0, b"", qos, meta, payload)], node.stamper, node.loop.wall_ns())[0][4]
+        ways = self.ways
+        if self._guarded and self._remote and is_deletion(meta):
+            ways = node.route(node.local, self._key, declared=self._numbered, deletions=True).ways
         lost: EleaError | None = None
-        for way in self.ways:
+        for way in ways:
             lost = worse(lost, way.put(meta, payload, qos, reliable))
         if self.boxes:
             self.deliver_here(meta, payload, qos, reliable)

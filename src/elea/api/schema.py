@@ -238,6 +238,7 @@ _TRANSPORT: Final = Section(
                         **_numbers(buffer_size=65_535, max_message_size=1 << 30),
                         # Ours alone, and so not shown: what is shown is read by others too.
                         "spin": Field(_U64, 250, hidden=True),
+                        "memory": Field(Nullable(_POSITIVE), hidden=True),
                     }
                 ),
                 "tls": _TLS,
@@ -322,6 +323,11 @@ _ACL: Final = Section(
                                     "liveliness_token",
                                     "declare_liveliness_subscriber",
                                     "liveliness_query",
+                                    # Ours alone: requests to stores.
+                                    "store_read",
+                                    "store_cursor",
+                                    "store_stage",
+                                    "store_admin",
                                 )
                             ),
                             filled=True,

@@ -120,6 +120,16 @@ class Session:
         """The identifier of this node."""
         return ZenohId(self._node.node_id)
 
+    def set_rules(self, config: Config) -> None:
+        """From now on `access_control`, `downsampling` and `low_pass_filter` of a configuration hold for this node.
+
+        Also for the sessions that are open: what they may not have is withdrawn, what they may now is told.
+        """
+        from elea.api.accesssettings import guard_rules
+
+        self._check()
+        self._node.watch(guard_rules(config))
+
     def is_closed(self) -> bool:
         """Whether `close` has been called."""
         return self._closed
@@ -645,6 +655,7 @@ class Session:
     def _check(self) -> None:
         if self._closed:
             self._refuse("this session is closed")
+        self._node.check_process()
 
     def _refuse(self, problem: str) -> NoReturn:
         raise SessionClosed(text=problem)

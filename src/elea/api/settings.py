@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from elea.node.storage.settings import StoreSettings
+    from elea.space.guard import GuardRules
 
 __all__ = [
     "AdminSettings",
@@ -131,6 +132,7 @@ class LinkSettings:
     queue: QueueSettings
     max_message_size: int
     spin: float
+    memory: int | None
     shared_memory: int
     shared_from: int
     tls: TlsSettings
@@ -169,6 +171,7 @@ class AdminSettings:
 
     enabled: bool
     read: bool
+    write: bool
 
 
 @value_class
@@ -201,6 +204,7 @@ class Settings:
     storages: StoreSettings | None
     without_effect: Mapping[str, str]
     """Entries that were set and tune what does not exist here, with why that loses nothing."""
+    guard: GuardRules | None
 
     @classmethod
     def of(cls, config: Config, role: Role | None = None) -> Settings:
@@ -272,14 +276,28 @@ class _Reader:
             admin=AdminSettings(
                 self.get("adminspace/enabled", False),
                 self.get("adminspace/permissions/read", True),
+                self.get("adminspace/permissions/write", False),
             ),
             storages=self.storages(),
             without_effect=without_effect(self.config._at),
+            guard=self.guard(),
         )
 
     def storages(self) -> StoreSettings | None:
         plugins = self.config._at("plugins")
         return store_settings(plugins) if plugins else None
+
+    def guard(self) -> GuardRules | None:
+        config = self.config
+        if (
+            not config._at("access_control/enabled")
+            and not config._at("downsampling")
+            and not config._at("low_pass_filter")
+        ):
+            return None
+        from elea.api.accesssettings import guard_rules  # not with the module: few nodes have rules
+
+        return guard_rules(config)
 
     def keys(self, path: str) -> tuple[KeyExpr, ...]:
         return tuple(KeyExpr(text) for text in cast("list[str]", self.config._at(path)))
@@ -369,6 +387,7 @@ class _Reader:
             queue=self.queue(f"{path}/tx/queue"),
             max_message_size=self.get(f"{path}/rx/max_message_size", 0),
             spin=self.get(f"{path}/rx/spin", 250) / 1e6,
+            memory=self.optional(f"{path}/rx/memory", int),
             shared_memory=self.get(f"{optimization}/pool_size", 0) if is_shared else 0,
             shared_from=self.get(f"{optimization}/message_size_threshold", 0),
             tls=self.tls(f"{path}/tls"),

@@ -48,6 +48,9 @@ if TYPE_CHECKING:
 __all__ = ["Plugins", "store_settings"]
 
 MANAGER: Final = "storage_manager"
+NAME_CHARS: Final = 128
+"""Characters of the name of a storage: a file name has 255 bytes."""
+
 VOLUMES: Final = ("memory", "log")
 
 LEAST_INTERVAL: Final = 0.1
@@ -130,6 +133,8 @@ def _manager(value: Json, path: str) -> Json:
     assert isinstance(found, dict)
     volumes = _volumes(found["volumes"], f"{path}/volumes")
     storages = _named(found["storages"], f"{path}/storages")
+    for name in storages:
+        _check_name(name, f"{path}/storages/{name}")
     read = {name: _storage(item, f"{path}/storages/{name}", volumes) for name, item in storages.items()}
     said = {name: item for name, item in found.items() if name in loading and item is not None}
     return {**said, "volumes": volumes, "storages": read}
@@ -160,10 +165,14 @@ def _storage(value: Json, path: str, volumes: Mapping[str, Json]) -> Json:
     if named == "log" and not given and "log" not in volumes:
         raise ConfigError(f"{path}/volume", "volume 'log' has no directory", 'write volumes: {log: {dir: "…"}}')
     _check_prefix(cast("str | None", found["strip_prefix"]), cast(str, found["key_expr"]), f"{path}/strip_prefix")
-    name = path.rpartition("/")[2]
-    if not name or set(name) & set("*?#$ ") or name in ("default", ".", ".."):
-        raise ConfigError(path, f"{name!r} cannot be the name of a storage", "use letters, digits, '-' and '_'")
     return found
+
+
+def _check_name(name: str, path: str) -> None:
+    """The name of a storage is that of its directory, and a chunk of keys: it must not lead elsewhere."""
+    is_bad = not name or len(name) > NAME_CHARS or set(name) & set("*?#$ /\\\0") or not name.isprintable()
+    if is_bad or name == "default" or name.startswith((".", "@")):
+        raise ConfigError(path, f"{name!r} cannot be the name of a storage", "use letters, digits, '-' and '_'")
 
 
 def _check_prefix(prefix: str | None, key_expr: str, path: str) -> None:

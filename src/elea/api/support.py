@@ -63,7 +63,7 @@ ACTED: Final = frozenset(
     transport/link/tx/queue/congestion_control/drop/wait_before_drop
     transport/link/tx/queue/congestion_control/drop/max_wait_before_drop_fragments
     transport/link/tx/queue/congestion_control/block/wait_before_close
-    transport/link/rx/max_message_size transport/link/rx/spin
+    transport/link/rx/max_message_size transport/link/rx/spin transport/link/rx/memory
     transport/link/tls/root_ca_certificate transport/link/tls/listen_private_key
     transport/link/tls/listen_certificate transport/link/tls/enable_mtls transport/link/tls/connect_private_key
     transport/link/tls/connect_certificate transport/link/tls/verify_name_on_connect
@@ -71,7 +71,8 @@ ACTED: Final = frozenset(
     transport/shared_memory/transport_optimization/pool_size
     transport/shared_memory/transport_optimization/message_size_threshold
     transport/auth/usrpwd/user transport/auth/usrpwd/password transport/auth/usrpwd/dictionary_file
-    adminspace/enabled adminspace/permissions/read
+    adminspace/enabled adminspace/permissions/read adminspace/permissions/write
+    access_control downsampling low_pass_filter
     plugins
     """.split()
 )
@@ -84,13 +85,6 @@ _PUBKEY: Final = "use transport/auth/usrpwd, or certificates: tls links with tra
 _ONCE: Final = "a locator that cannot be listened at is an error at the start; let a supervisor start the node again"
 
 REFUSED: Final[dict[str, Refusal]] = {
-    # Access rules, down-sampling and the low-pass filter: moved to `ACTED` by whoever builds them.
-    "access_control": Refusal(
-        "nothing would be denied: use transport/auth/usrpwd or tls/enable_mtls to say who gets in",
-        is_wanted=lambda value: cast("dict[str, Json]", value)["enabled"] is True,
-    ),
-    "downsampling": Refusal("nothing would be thinned out: subscribe with mode=Periodic(…), or put less often", ([],)),
-    "low_pass_filter": Refusal("no sample would be held back: bound transport/link/rx/max_message_size instead", ([],)),
     "gateway": Refusal(
         "leave it out: a node is no gateway between regions",
         is_wanted=lambda value: cast("dict[str, Json]", value)["south"] not in (None, "auto"),
@@ -136,7 +130,6 @@ REFUSED: Final[dict[str, Refusal]] = {
     "transport/auth/pubkey/private_key_file": Refusal(_PUBKEY),
     "transport/auth/pubkey/key_size": Refusal(_PUBKEY),
     "transport/auth/pubkey/known_keys_file": Refusal(_PUBKEY),
-    "adminspace/permissions/write": Refusal("a configuration is not changed over the network: restart with another"),
     "stats/filters": Refusal("the metrics page counts by link and by storage, not by key: leave it out", ([],)),
 }
 """Entries that ask for what is not built, with what to do instead."""

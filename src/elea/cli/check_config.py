@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from elea.cli import access_check
 from elea.cli.output import Output, safe
 from elea.cli.style import CliError
 
@@ -26,7 +27,8 @@ MOST: Final = 50
 
 EPILOG: Final = """\
 Prints every problem with its line, its path and what to write instead; the exit code is 1 if there is one.
-examples: elea check-config router.json5;  echo '{mode: "client"}' | elea check-config -"""
+examples: elea check-config router.json5;  elea check-config router.json5 --as ann put home/1/temp;
+  echo '{mode: "client"}' | elea check-config -"""
 
 TOKEN: Final = re.compile(
     r"""(?P<skip>[\s\ufeff]+|//[^\n\r\u2028\u2029]*|/\*.*?\*/)"""
@@ -58,6 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "file", metavar="FILE", help="JSON5, JSON, TOML or YAML by its name; - is JSON5 on standard input"
     )
+    access_check.add_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -75,6 +78,11 @@ def run(args: argparse.Namespace) -> int:
     if problems:
         count = f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
         raise CliError(f"{name}: {count}", safe(problems[0].hint) or "correct the entry named above", 1)
+    if args.attempt is not None:
+        from elea.api import config
+
+        made = config.Config.from_json5(text) if suffix in (".json", ".json5") else config.Config.from_file(name)
+        return access_check.explain(args, made, out)
     idle = _without_effect(text, suffix)
     if out.json:
         out.form({"file": name, "valid": True, **({"without_effect": idle} if idle else {})})

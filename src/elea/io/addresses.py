@@ -16,6 +16,7 @@ __all__ = [
     "Interface",
     "announced",
     "interfaces",
+    "interfaces_of_address",
     "is_loopback",
     "is_multicast",
     "resolve",
@@ -76,6 +77,19 @@ def interfaces() -> list[Interface]:
             loopback, multicast = bool(flags & _IFF_LOOPBACK), bool(flags & _IFF_MULTICAST)
             found.append(Interface(name, index, loopback, multicast, ipv4, tuple(ipv6.get(name, ()))))
     return found
+
+
+def interfaces_of_address(locator: str) -> tuple[str, ...]:
+    """The network interfaces that have the address of a locator of this machine; one of loopback has any of 127/8."""
+    host = locator.partition("/")[2].rpartition(":")[0].strip("[]").partition("%")[0].removeprefix("::ffff:")
+    if not host:
+        return ()
+    is_local = host.startswith("127.")
+    return tuple(
+        found.name
+        for found in interfaces()
+        if host == found.ipv4 or host in found.ipv6 or (is_local and found.loopback)
+    )
 
 
 def announced(host: str, iface: str | None = None) -> list[str]:

@@ -33,6 +33,9 @@ _HANDSHAKE_SECONDS: Final = 10.0
 ACCEPTED_AT_ONCE: Final = 16
 """Connections accepted in one turn; others are served between."""
 
+SOCKET_MODE: Final = "600"
+"""Who may use a unix socket, unless its locator says it: who runs this node."""
+
 _log = logging.getLogger("elea.io")
 
 OnLink: TypeAlias = Callable[[Link], None]
@@ -282,7 +285,10 @@ def _bound_unix(where: Locator) -> socket.socket:
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         _remove_stale(where.path)
+        mode = int(where.setting("mode") or SOCKET_MODE, 8)
+        os.fchmod(sock.fileno(), mode)  # Linux makes the file with it, so that it is never open wider
         sock.bind(where.path)
+        os.chmod(where.path, mode)
     except OSError as error:
         sock.close()
         hint = "another program listens there" if error.errno == errno.EADDRINUSE else "check the directory"

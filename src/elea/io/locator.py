@@ -29,7 +29,7 @@ _FILES: Final = frozenset({"unixsock-stream", "serial"})
 """Their address is a path."""
 
 CONFIG_KEYS: Final = frozenset(
-    """iface bind so_sndbuf so_rcvbuf dscp mtu chunk baudrate exclusive
+    """iface bind mode so_sndbuf so_rcvbuf dscp mtu chunk baudrate exclusive
     root_ca_certificate_file listen_private_key_file listen_certificate_file enable_mtls
     connect_private_key_file connect_certificate_file verify_name_on_connect""".split()
 )
@@ -219,6 +219,8 @@ def _check_config(text: str, config: tuple[tuple[str, str], ...]) -> None:
             raise LocatorError(text, f"#{key} of a single locator is not built", _NOT_BUILT[key])
         if key not in CONFIG_KEYS:
             raise LocatorError(text, f"unknown config entry {key!r}", nearest(key, sorted(CONFIG_KEYS)))
+        if key == "mode" and not (len(value) <= 4 and value.strip("01234567") == "" and value):
+            raise LocatorError(text, f"mode is {value!r}", "write the permissions of the socket file, such as mode=660")
         if key in _NUMBERS and not (value.isascii() and value.isdigit() and int(value) < 1 << 31):
             raise LocatorError(text, f"{key}={value} is not a number below 2147483648")
         if key in _SIZES and not _is_size(value):

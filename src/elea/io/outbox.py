@@ -297,6 +297,13 @@ class Outbox(Flushable):
             return True
         return False
 
+    def limit(self, octets: int) -> None:
+        """How much may wait in each conduit from now on: less, while many links take nothing."""
+        with self._books:
+            if self.error is None:
+                self._bound, self._half = octets, octets // 2
+                self._pile = min(PILED, octets // 2)
+
     def hold(self) -> bool:
         """Write nothing until `let_go`, which must follow: messages put in between leave together. False if one is
         writing; `let_go` must follow all the same.

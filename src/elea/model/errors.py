@@ -66,6 +66,7 @@ __all__ = [
     "NaturalOverflow",
     "NoLog",
     "NotExpressible",
+    "NotOwner",
     "NotStored",
     "NotationError",
     "OperationTimeout",
@@ -593,6 +594,15 @@ class AccessDenied(AccessError):
         super().__init__(f"access rules forbid {action} on {key}")
         self.action = action
         self.key = key
+
+
+class NotOwner(AccessError):
+    """A cursor or a writer of batches is another user's: `kind` says which, `name` its name."""
+
+    def __init__(self, kind: str, name: str) -> None:
+        super().__init__(f"the {kind} {name[:200]!r} belongs to another user; choose another name")
+        self.kind = kind
+        self.name = name
 
 
 class ConfigError(EleaError):

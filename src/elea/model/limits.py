@@ -13,6 +13,7 @@ __all__ = [
     "ARROW_FIELDS",
     "ARROW_HEAD_BYTES",
     "ARROW_NAME_BYTES",
+    "BLOCKED_PART",
     "CACHED_KEY_CHARS",
     "CACHED_ROUTES",
     "CAPTURE_BLOCK_BYTES",
@@ -47,17 +48,22 @@ __all__ = [
     "EARLY_WINDOW_BYTES",
     "EMPTY_ELEMENTS",
     "ENCODING_SCHEMA_BYTES",
+    "GUESSES_FREE",
+    "GUESS_SOURCES",
     "HELD_OCTETS",
     "INCLUSION_SETS",
     "INTEREST_TIMEOUT",
     "KEY_EXPR_BYTES",
     "KEY_EXPR_CHUNKS",
     "KEY_EXPR_WILDCARDS",
+    "LEASE_LEAST",
+    "LEASE_MOST",
     "MAILBOX",
     "MAILBOX_BYTES",
     "MAX_BATCH",
     "MAX_DECLARATIONS",
     "MAX_DECLARED_ID",
+    "MAX_DENIED",
     "MAX_DEPTH",
     "MAX_EXTENSIONS",
     "MAX_HEADERS",
@@ -77,6 +83,7 @@ __all__ = [
     "MAX_RESOURCE_OCTETS",
     "MAX_ROUTES",
     "MAX_WILDCARDS",
+    "MEMORY_BUDGET",
     "MEMORY_BYTES",
     "MEMORY_PENDING",
     "MIN_BATCH",
@@ -96,6 +103,7 @@ __all__ = [
     "PUTS_SAMPLES",
     "QUERY_TIMEOUT",
     "QUEUE_BYTES",
+    "QUEUE_LEAST",
     "REASSEMBLY_BYTES",
     "RESCAN_BYTES",
     "RESOURCE_BYTES",
@@ -112,6 +120,7 @@ __all__ = [
     "STORE_CACHED_BLOCKS",
     "STORE_CACHED_BYTES",
     "STORE_CURSORS",
+    "STORE_CURSORS_OF_USER",
     "STORE_CURSOR_CHARS",
     "STORE_DIGEST_ROWS",
     "STORE_FRAME_HEAD_BYTES",
@@ -120,8 +129,10 @@ __all__ = [
     "STORE_SOURCES",
     "STORE_SOURCE_RUNS",
     "STORE_STAGED_BYTES",
+    "STORE_STAGED_OF_USER",
     "STORE_STAGED_SECONDS",
     "STORE_WRITERS",
+    "STORE_WRITERS_OF_USER",
     "TCP_FLOWS",
     "TCP_PENDING_BYTES",
     "TCP_PENDING_TOTAL",
@@ -311,6 +322,9 @@ MAX_DECLARATIONS: Final = 250_000
 MAX_INTERESTS: Final = 250_000
 """Interests of one session: its publishers, queriers and whoever watches. Each costs a node about 1 kB."""
 
+MAX_DENIED: Final = 1_000
+"""Declarations of one session that rules deny and that are taken when the rules change; others are declared anew."""
+
 MAX_KEY_OCTETS: Final = 1 << 26
 """Octets of the keys of all these together: a key may have 64 KiB, and a quarter million of those would be 16 GB."""
 
@@ -398,17 +412,26 @@ STORE_ALIGN_BUCKETS: Final = 256
 STORE_CURSORS: Final = 10_000
 """Named cursors of one log."""
 
+STORE_CURSORS_OF_USER: Final = 1_000
+"""Those of one user, where users prove who they are: one cannot take the room of all."""
+
 STORE_CURSOR_CHARS: Final = 255
 """The name of a cursor."""
 
 STORE_STAGED_BYTES: Final = 16 << 30
 """Octets of batches that are staged and not committed, per log; enough for several large ones at a time."""
 
+STORE_STAGED_OF_USER: Final = 4 << 30
+"""The same of one user."""
+
 STORE_STAGED_SECONDS: Final = 86_400
 """How long a staged batch waits for its commit: longer than any batch of a stream takes."""
 
 STORE_WRITERS: Final = 10_000
 """Writers of whole batches whose newest batch a log remembers; the longest silent one is forgotten first."""
+
+STORE_WRITERS_OF_USER: Final = 1_000
+"""Those of one user; each Spark query is one."""
 
 PACED_SAMPLES: Final = 10_000
 """Samples that wait for a pull or for the next window of one subscription; the oldest gives way (Z18-DAT-09)."""
@@ -427,6 +450,12 @@ QUERY_TIMEOUT: Final = 10.0
 
 INTEREST_TIMEOUT: Final = 10.0
 """Seconds after which a gateway is taken to have answered (`routing.interests.timeout` of eclipse-zenoh)."""
+
+LEASE_LEAST: Final = 1.0
+"""Seconds that a neighbour may be silent, at least, whatever it asks for: a busy machine is silent for that long."""
+
+LEASE_MOST: Final = 3_600.0
+"""The same at most: a session whose node is gone is held no longer than an hour."""
 
 MAX_NODES: Final = 10_000
 """Nodes remembered. A mesh is full, so no peer lives long among more; beyond it new ones are counted and left out."""
@@ -459,6 +488,12 @@ takes the place of another, whose source has most of them."""
 ACCEPT_CROWD: Final = 5
 """How many times as many there may be for a moment: a flood of 2,000 connections a second is then let stand for a
 quarter of a second each, in which an honest client among them takes its next step."""
+
+GUESSES_FREE: Final = 5
+"""Wrong passwords from one address before answers to it are slowed; a person mistypes it twice."""
+
+GUESS_SOURCES: Final = 10_000
+"""Addresses whose wrong passwords are remembered; the one that has been quiet longest gives way."""
 
 MAX_DEPTH: Final = 128
 """Nesting of arrays and objects; the deepest useful configuration has eight levels."""
@@ -516,8 +551,18 @@ MAX_ROUTES: Final = 100_000
 
 REASSEMBLY_BYTES: Final = 1 << 30
 """Octets of all messages in the making of one session. There are 16 conduits, and each could hold a largest message;
-so there is room for one of those, or for several smaller ones.
+so there is room for one of those, or for several smaller ones. All sessions together have `MEMORY_BUDGET`.
 """
+
+MEMORY_BUDGET: Final = 1 << 30
+"""Bytes of messages in the making and of requests that wait, over all sessions of a node: one largest message. Where
+the machine has less than twice as much memory it is half of that (`elea.io.memorybudget`)."""
+
+BLOCKED_PART: Final = 8
+"""The part of that budget which may wait for links that take nothing: an eighth, in one conduit of all of them."""
+
+QUEUE_LEAST: Final = 1 << 16
+"""Bytes that may wait in a conduit of such a link however many there are: a batch."""
 
 MEMORY_BYTES: Final = 1 << 26
 """Memory that one direction of a link shares with another process; the usual 4 MiB hold 64 payloads of 64 KiB."""

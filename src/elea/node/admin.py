@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from elea import __version__
-from elea.io.addresses import interfaces
+from elea.io.addresses import interfaces_of_address
 from elea.io.dispatch import Mailbox
 from elea.io.link import Link
 from elea.model import keyexpr
@@ -50,9 +50,7 @@ Answer = tuple[str, Callable[[], tuple[bytes, Encoding]]]
 
 def interface_names(link: Link) -> tuple[str, ...]:
     """The network interfaces a link goes through: those that have its own address."""
-    _, _, address = link.local.partition("/")
-    host = address.rpartition(":")[0].strip("[]").partition("%")[0]
-    return tuple(found.name for found in interfaces() if host and (host == found.ipv4 or host in found.ipv6))
+    return interfaces_of_address(link.local)
 
 
 class Admin:
@@ -315,6 +313,23 @@ def metrics(node: Node, links: Links, *, descriptors: bool = True) -> str:
     text.sample("elea_spins_total", loop.spin.misses, result="miss")
     text.family("elea_replaced_timestamps", "counter", "Timestamps too far ahead, replaced.")
     text.sample("elea_replaced_timestamps_total", 0 if node.stamper is None else node.stamper.replaced)
+    memory = node.memory
+    text.family("elea_memory_bytes", "gauge", "Octets of messages in the making and requests that wait.")
+    text.sample("elea_memory_bytes", memory.used)
+    text.family("elea_memory_limit_bytes", "gauge", "What they may have in all.")
+    text.sample("elea_memory_limit_bytes", memory.total)
+    text.family("elea_memory_refusals", "counter", "Messages that found no room, or gave way to smaller holders.")
+    text.sample("elea_memory_refusals_total", memory.refused, reason="full")
+    text.sample("elea_memory_refusals_total", memory.revoked, reason="gave_way")
+    text.family("elea_blocked_links", "gauge", "Links that take nothing now.")
+    text.sample("elea_blocked_links", memory.blocked_links)
+    guard = node.space.guard
+    text.family("elea_denied", "counter", "Messages and declarations that access rules deny.")
+    for (action, flow), count in () if guard is None else list(guard.denied.items()):
+        text.sample("elea_denied_total", count, action=action, flow=flow)
+    text.family("elea_filtered_messages", "counter", "Messages that down-sampling or a low-pass filter held back.")
+    for reason, count in () if guard is None else list(guard.dropped.items()):
+        text.sample("elea_filtered_messages_total", count, reason=reason)
     for meter in node.meters:
         meter(text)
     return str(text)

@@ -117,6 +117,22 @@ class Connection(Pollable):
         """A link of another node, which wants a session: why it does not get one, if so."""
         return self.links.admit(self, node_id)
 
+    def receive_later(self, batch: bytes, delay: float) -> None:
+        """Have the machine take a batch again in a while; nothing else is read until then."""
+        self.pause()
+
+        def take() -> None:
+            if self.ended.is_set():
+                return
+            try:
+                self._receive(batch)
+            except EleaError as error:
+                self._give_up(error)
+                return
+            self.resume()
+
+        self.loop.after(delay, take)
+
     def read_late(self) -> None:
         """Take what has come and was not read yet: perhaps it is this node that is late."""
         self._is_late = True
@@ -268,10 +284,16 @@ class Connection(Pollable):
 
     def _on_blocked(self, blocked: bool) -> None:
         """The kernel takes no more, or does again."""
+        outbox = self.machine.outbox
+        if outbox is not None:
+            if blocked:
+                self.links.node.memory.blocked(outbox)
+            else:
+                self.links.node.memory.unblocked(outbox)
         if self.descriptor >= 0:
             self.loop.change(self, self.mask | OUT if blocked else self.mask & ~OUT)
-        elif blocked and self.machine.outbox is not None:
-            self.loop.after(BLOCKED_SECONDS, self.machine.outbox.on_writable)
+        elif blocked and outbox is not None:
+            self.loop.after(BLOCKED_SECONDS, outbox.on_writable)
 
     # -- opening ------------------------------------------------------------------------------------------------------
 
@@ -344,6 +366,7 @@ class Connection(Pollable):
         self.link.close()
         if self.machine.outbox is not None:
             self.machine.outbox.close()
+            self.links.node.memory.unblocked(self.machine.outbox)
         self.machine.on_end()
         self.links.left(self)
         self.ready.set()

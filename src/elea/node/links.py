@@ -26,6 +26,7 @@ from elea.model.values import mypyc_attr, value_class
 from elea.node.connection import Connection
 from elea.node.dialect import DEFAULT, Dialect, Refusal, dialect_named, dialect_of
 from elea.node.gracefulclose import close_gracefully
+from elea.node.guesses import Guesses
 from elea.node.node import Node
 from elea.node.registry import SessionRegistry
 from elea.protocol.backoff import Backoff
@@ -41,6 +42,9 @@ _log = logger("elea.node")
 
 DUPLICATE: Final = 4
 """The reason that `SessionClosed` names when another link holds the session: the number of Zenoh 1.x."""
+
+TIDY_SECONDS: Final = 1.0
+"""How long after much memory was given back it is returned to the system: a message on its way still needs it."""
 
 
 @value_class
@@ -64,6 +68,8 @@ class LinkSettings:
     accept_timeout: float = 10.0
     accept_pending: int = 100
     max_message: int = MAX_MESSAGE
+    memory: int | None = None
+    """Bytes that messages of others may take in all; a part of the machine's memory unless given."""
     max_sessions: int = 1000
     wait_before_drop: float = 0.001
     wait_before_drop_fragments: float = 0.05
@@ -74,6 +80,12 @@ class LinkSettings:
     shared_memory: int = 0
     shared_from: int = WORTH
     backoff: Callable[[], Backoff] = Backoff
+
+    def __repr__(self) -> str:
+        # Settings are logged and end in tracebacks; passwords do not.
+        user = None if self.credentials is None else self.credentials[0].decode("utf-8", "replace")
+        asks = None if self.users is None else f"{len(self.users)} users"
+        return f"LinkSettings(lease={self.lease}, user={user!r}, users={asks}, tls={self.tls is not None}, …)"
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -93,6 +105,10 @@ class Links:
         """Links of others that ended before a session was opened over them, for whatever reason."""
         self.losses = Losses()
         self.half_open = HalfOpen(settings.accept_pending, now=node.loop.now)
+        if settings.memory is not None:
+            node.memory.total = settings.memory
+        node.memory.on_given = self._on_given
+        self.guesses = Guesses(node.loop.now)
         self._opening: set[Connection] = set()
         self._registry: SessionRegistry[Connection] = SessionRegistry(node.node_id)
         self._lock = threading.Lock()
@@ -216,6 +232,11 @@ class Links:
         except BaseException:
             link.close()
             raise
+
+    def _on_given(self) -> None:
+        """Much memory was given back: once what is left of it is gone, the system gets it."""
+        tidy = self.node.memory.tidy
+        self.loop.after(TIDY_SECONDS, lambda: threading.Thread(target=tidy, name="elea-tidy", daemon=True).start())
 
     def _refuse(self, remote: str, problem: object) -> None:
         """Count a link that never became a session; said the 1st, 2nd, 4th … time, so that a flood fills no log."""

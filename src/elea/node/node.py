@@ -9,11 +9,12 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from elea.io.interrupts import Shield, is_main_thread
 from elea.io.loop import Loop
-from elea.model.errors import NotExpressible
+from elea.io.memorybudget import MemoryBudget, default_budget
+from elea.model.errors import NotExpressible, SessionClosed
 from elea.model.logger import logger
 from elea.model.node_id import NodeId
 from elea.model.qos import Role
@@ -22,10 +23,13 @@ from elea.node.localface import LocalFace
 from elea.node.openmetrics import OpenMetrics
 from elea.node.route import Durable, Route
 from elea.node.stamper import Stamper
-from elea.space.face import Control, Face, Request, Response, ResponseFinal
+from elea.space.face import Control, Face, Request, Response, ResponseFinal, Subject
 from elea.space.queries import QUERY_TIMEOUT
 from elea.space.space import Space
 from elea.space.way import Encoder
+
+if TYPE_CHECKING:
+    from elea.space.guard import GuardRules
 
 __all__ = ["Node"]
 
@@ -41,6 +45,7 @@ class Node:
         self.loop = loop
         self.generation = 0
         """Changes whenever a route may be another than before; read without a lock by everyone who remembers one."""
+        self.is_forked = False
         self.lock = threading.RLock()
         self.space = Space(role, node_id)
         self.dispatch = loop.dispatch
@@ -49,6 +54,8 @@ class Node:
         self.scanner: Callable[[], Any] | None = None
         """Makes what reads samples to blocks, while there are subscribers of this process that take them."""
         self.block_takers = 0
+        self.memory = MemoryBudget(default_budget())
+        """What messages of others may take, until they are whole or done with."""
         self.clock = Hlc(NodeId(node_id))
         self.stamper = Stamper(self.clock) if timestamping else None
         self.meters: list[Callable[[OpenMetrics], None]] = []
@@ -68,12 +75,15 @@ class Node:
 
     def control(self, face: Face, message: Control) -> None:
         """A neighbour, or this process, says something to the space."""
+        self.check_process()
         with self.lock:
             self.space.receive(face, message, self.loop.now())
         self.settle()
 
     def ask(self, face: Face, request: Request) -> None:
         """The same for a query, which changes no route: a third of the cost."""
+        if self.is_forked:
+            self.check_process()
         if is_main_thread():
             with Shield():  # Ctrl-C would leave the query half asked
                 self._ask(face, request)
@@ -145,6 +155,32 @@ class Node:
         """Whether this thread brings what lies in mailboxes when it is done with what it is at."""
         return self.loop.is_led_here() or threading.get_ident() in self.collecting
 
+    def watch(self, rules: GuardRules) -> None:
+        """From now on these access rules and filters hold, also for the sessions that are open."""
+        from elea.space.guard import Guard  # not with the module: few nodes have rules
+
+        guard = Guard(rules, now=self.loop.now, interfaces_of=_interfaces) if rules else None
+        with self.lock:
+            if guard is None and self.space.guard is None:
+                return
+            self.space.watch(guard)
+        self.settle()
+
+    def forked(self) -> None:
+        """This process is a child of the one that the node belongs to: nothing can be said or heard here."""
+        self.is_forked = True
+        self.generation = -2  # of no route that anybody remembers
+        self.lock = threading.RLock()  # a thread that is not here may have it
+
+    def check_process(self) -> None:
+        """Raise in a child process.
+
+        Raises:
+            SessionClosed: it has to open a session of its own.
+        """
+        if self.is_forked:
+            raise SessionClosed(text="this session belongs to the parent process; open one in this process")
+
     def refresh(self) -> None:
         """Something that routes depend on may have changed."""
         self.generation = self.space.generation + self.local.changes
@@ -169,23 +205,40 @@ class Node:
 
     # -- samples ------------------------------------------------------------------------------------------------------
 
-    def route(self, source: Face, key: str, *, declared: bool = True) -> Route:
-        """Where samples on `key` from `source` go; `declared` says that the key is worth a number of its own."""
+    def route(self, source: Face, key: str, *, declared: bool = True, deletions: bool = False) -> Route:
+        """Where samples on `key` from `source` go; `declared` says that the key is worth a number of its own.
+
+        Rules may tell `deletions` from puts; who has both asks for both, if there are rules.
+        """
+        self.check_process()
         # First the generation, then the look: what changes in between makes the route be found again.
         generation = self.generation
         seen = self.space.look(source, key)
         with self.lock:
             # A session may end while its last batch is being read.
             faces = self.space.targets(source, key, seen) if self.space.knows(source) else ()
+            guard = self.space.guard
             groups: dict[Encoder, list[Face]] = {}
-            for face in faces:
+            for face in faces if guard is None else ():
                 if face is not self.local:
                     groups.setdefault(face.encoder, []).append(face)
-            if generation != self._groups_of:
-                self._groups_of, self._groups = generation, {}
-            # One tuple for all keys that go there: who collects samples compares them by `is`.
-            alike = [tuple(group) for group in groups.values()]
-            alike = [self._groups.setdefault(group, group) for group in alike]
+            alike = [self.same(tuple(group), generation) for group in groups.values()]
+        if guard is not None:
+            from elea.node.guardedroute import GuardedRoute, guarded_route  # few nodes have rules
+
+            return guarded_route(self, guard, GuardedRoute(source, key, faces, deletions, declared, generation))
         ways = tuple([group[0].encoder.way(key, group, declared) for group in alike])
         boxes = self.local.boxes(key, here=source is self.local)
         return Route(key, generation, boxes, ways, self.local.keepers(key))
+
+    def same(self, faces: tuple[Face, ...], generation: int) -> tuple[Face, ...]:
+        """One tuple for all keys that go to the same faces: who collects samples compares them by `is`."""
+        if generation != self._groups_of:
+            self._groups_of, self._groups = generation, {}
+        return self._groups.setdefault(faces, faces)
+
+
+def _interfaces(subject: Subject) -> tuple[str, ...]:
+    from elea.io.addresses import interfaces_of_address
+
+    return interfaces_of_address(subject.local)

@@ -35,6 +35,10 @@ class Outflow:
     def add(self, route: Route, run: list[RawSample], reliable: bool, now_ns: int) -> None:
         """Send a run of samples of one key and one quality of service its way."""
         is_stamped = False
+        if route.sieve is not None:
+            run = route.sieve(run)
+            if not run:
+                return
         if route.keepers:
             if self._node.stamper is not None:  # so that who keeps it and who gets it see the same timestamp
                 run, is_stamped = stamped(run, self._node.stamper, now_ns), True

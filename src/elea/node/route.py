@@ -47,7 +47,7 @@ class Durable(Protocol):
 class Route:
     """The way of one key: handlers here, stores here, neighbours. Good until the node's generation changes."""
 
-    __slots__ = ("boxes", "expr", "generation", "keepers", "key", "only_passes", "takers", "ways")
+    __slots__ = ("boxes", "expr", "generation", "is_denied", "keepers", "key", "only_passes", "sieve", "takers", "ways")
 
     def __init__(
         self,
@@ -56,6 +56,7 @@ class Route:
         boxes: Sequence[Mailbox],
         ways: tuple[Way, ...],
         keepers: tuple[Keeper, ...] = (),
+        sieve: Callable[[list[RawSample]], list[RawSample]] | None = None,
     ) -> None:
         self.key = key
         self.expr = KeyExpr(key)  # made once for all samples of the key
@@ -63,15 +64,19 @@ class Route:
         self.boxes = boxes
         self.ways = ways
         self.keepers = keepers
+        self.is_denied = False
+        """Whether rules let nothing of its source through; then its way only counts."""
+        self.sieve = sieve
+        """What is left of a run that comes from the route's source, where a filter looks at each sample."""
         # Blocks of samples go to those who take them, if nobody else is to have any.
         self.takers: tuple[Mailbox, ...] = ()
-        if not ways and not keepers and all(box.takes_blocks for box in boxes):
+        if not ways and not keepers and sieve is None and all(box.takes_blocks for box in boxes):
             self.takers = tuple(boxes)
-        self.only_passes = len(ways) == 1 and not boxes and not keepers
+        self.only_passes = len(ways) == 1 and not boxes and not keepers and sieve is None
         """Whether samples go to neighbours of one dialect and stay nowhere here."""
 
-    def without(self, keeper: Keeper) -> Route:
-        """The same for samples that a store has already."""
+    def without(self, keeper: Keeper | None) -> Route:
+        """The same for samples that a store has already, and that have passed the sieve."""
         return Route(
             self.key, self.generation, self.boxes, self.ways, tuple(o for o in self.keepers if o is not keeper)
         )

@@ -40,6 +40,16 @@ def _close_forgotten() -> None:
         runtime.close()
 
 
+def _after_fork() -> None:
+    """In a child: its sessions are its parent's, whose threads and links it does not have."""
+    for runtime in list(_running):
+        runtime.node.forked()
+    _running.clear()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
 class Runtime:
     """The life of a node."""
 

@@ -56,7 +56,8 @@ class Announcements:
 
     def _bury(self, neighbour: Neighbour, record: Record, source: Neighbour) -> None:
         """The end of a token never declared to someone who waits for the ends of tokens (9.3: id 0 and the key)."""
-        if record.entity is Entity.TOKEN and source.is_heard_by(neighbour, Entity.TOKEN):
+        is_told = source.is_heard_by(neighbour, Entity.TOKEN) and neighbour.may_hear(Entity.TOKEN, record.key)
+        if record.entity is Entity.TOKEN and is_told:
             neighbour.send(Undeclare(Entity.TOKEN, 0, record.key))
 
     def _refresh(self, neighbour: Neighbour, record: Record, wanted: bool) -> None:
@@ -126,7 +127,7 @@ class Announcements:
         """Bring the one declaration up to date that stands for all matches of an aggregate interest."""
         neighbour, key = asked.neighbour, asked.key
         assert key is not None
-        heard = [r for r in self._declarations.intersecting(entity, key) if r.heard_by(neighbour)]
+        heard = [r for r in self._declarations.intersecting(entity, key) if r.heard_by(neighbour, key)]
         standing = asked.summary.get(entity)
         if not heard:
             if standing is not None:
@@ -153,6 +154,20 @@ class Announcements:
             for record in self._declarations.all(entity):
                 self._refresh(neighbour, record, True)
 
+    def judge_again(self) -> None:
+        """Rules have changed: withdraw what somebody may not be told any more, tell what it may be told now."""
+        for entity in Entity:
+            for record in self._declarations.all(entity):
+                for neighbour in (*self._north, *list(record.told)):
+                    self._refresh(neighbour, record, True)
+        for asked in self._interests.standing():
+            for entity in Entity:
+                if asked.aggregates(entity):
+                    self._sum_up(asked, entity, None)
+                elif asked.asks_for(entity):
+                    for record in self._declarations.intersecting(entity, asked.key):
+                        self._refresh(asked.neighbour, record, True)
+
     def drop(self, neighbour: Neighbour) -> None:
         """Forget what a neighbour was told."""
         for what in self._told.pop(neighbour, {}).values():
@@ -163,6 +178,6 @@ class Announcements:
 def _stands(asked: Asked, record: Record) -> bool:
     """Whether a summary is right as it was, whatever else there is: who asks often must not cost a look at all."""
     standing = asked.summary.get(record.entity)
-    if standing is None or not record.heard_by(asked.neighbour):
+    if standing is None or not record.heard_by(asked.neighbour, asked.key):
         return False
     return not standing[1] and not record.complete_for(asked.neighbour)

@@ -34,8 +34,10 @@ class Record:
         self.told: dict[Neighbour, tuple[int, bool]] = {}
         """Under which id and completeness we have declared the record to whom."""
 
-    def heard_by(self, neighbour: Neighbour) -> bool:
-        """Whether some source may be reported to the neighbour."""
+    def heard_by(self, neighbour: Neighbour, key: str | None = None) -> bool:
+        """Whether some source may be reported to the neighbour, on the record's key or another that stands for it."""
+        if neighbour.guard is not None and not neighbour.may_hear(self.entity, key or self.key):
+            return False
         return any(source.is_heard_by(neighbour, self.entity) for source in self.sources)
 
     def complete_for(self, neighbour: Neighbour) -> bool:
@@ -119,6 +121,10 @@ class Declarations:
         record, complete = held.pop(name)
         self._take(source, record, complete)
         return record
+
+    def of(self, source: Neighbour) -> list[tuple[int | str, Record, bool]]:
+        """What a neighbour has declared: by which id or key, and whether it is complete."""
+        return [(name, record, complete) for (_, name), (record, complete) in self._held.get(source, {}).items()]
 
     def drop(self, source: Neighbour) -> Iterator[Record]:
         """Take out all that a neighbour had, one by one; the records come as they are after each step."""

@@ -23,6 +23,7 @@ __all__ = [
     "Entity",
     "Face",
     "Final",
+    "Flow",
     "Interest",
     "InterestDone",
     "InterestMode",
@@ -51,6 +52,18 @@ class Kinds(IntFlag):
     SUBSCRIBERS = 2
     QUERYABLES = 4
     TOKENS = 8
+
+
+class Flow(IntEnum):
+    """Which way a message goes, seen from this node."""
+
+    INGRESS = 0
+    EGRESS = 1
+
+    @property
+    def label(self) -> str:
+        """As rules name it."""
+        return self.name.lower()
 
 
 class InterestMode(IntEnum):

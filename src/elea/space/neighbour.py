@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from elea.model import keyexpr
 from elea.model.errors import LimitReached
@@ -11,6 +11,9 @@ from elea.model.limits import DOLLAR_WEIGHT, MAX_KEY_OCTETS, MAX_WILDCARDS
 from elea.model.qos import Role
 from elea.space import regions
 from elea.space.face import Entity, Face, Region
+
+if TYPE_CHECKING:
+    from elea.space.guard import Guard
 
 __all__ = ["Ids", "Neighbour"]
 
@@ -43,6 +46,7 @@ class Neighbour:
         "face",
         "gateway",
         "greeted",
+        "guard",
         "interest_ids",
         "interests",
         "key_octets",
@@ -68,6 +72,8 @@ class Neighbour:
         self.gateway = regions.is_gateway(role, region)
         self.equal = regions.is_equal(role, region)
         self.sourced = regions.is_sourced(role, region)
+        self.guard: Guard | None = None
+        """What judges what it may be told, if there are rules."""
         self.greeted = False
         """Whether an equal has told us all it had."""
         self.interests = 0
@@ -107,6 +113,10 @@ class Neighbour:
     def passes_to(self, other: Neighbour) -> bool:
         """Whether data and queries from here may go to the other."""
         return self is not other and (self.bloc is not other.bloc or regions.passes_within(self.bloc))
+
+    def may_hear(self, entity: Entity, key: str) -> bool:
+        """Whether the rules let it be told of an entity on `key`."""
+        return self.guard is None or self.guard.may_hear(self.face, entity, key)
 
     def is_heard_by(self, other: Neighbour, entity: Entity) -> bool:
         """Whether the other may be told of entities from here."""

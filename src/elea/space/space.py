@@ -6,10 +6,12 @@ between client, peer and router is in `regions`. Spec: zenoh-1 sections 9.3, 13 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from elea.model import keytext
 from elea.model.encoding import Encoding
 from elea.model.errors import InvalidKeyExpr, InvalidResource, LimitReached
-from elea.model.limits import MAX_QUERIES
+from elea.model.limits import CACHED_KEY_CHARS, MAX_DENIED, MAX_QUERIES
 from elea.model.logger import logger
 from elea.model.node_id import NodeId
 from elea.model.qos import Role
@@ -21,6 +23,7 @@ from elea.space.face import (
     Entity,
     Face,
     Final,
+    Flow,
     Interest,
     InterestDone,
     InterestMode,
@@ -40,6 +43,9 @@ from elea.space.routes import Routes, Seen
 from elea.space.snapshot import Snapshot, take_snapshot
 from elea.space.upstream import Upstream, Wanted
 
+if TYPE_CHECKING:
+    from elea.space.guard import Guard
+
 __all__ = ["Ignored", "Space"]
 
 _log = logger("elea.space")
@@ -52,6 +58,9 @@ class Space:
         self.role = role
         self.node_id = node_id
         self.ignored = Ignored()
+        self.guard: Guard | None = None
+        """What judges messages, if there are rules; `watch` sets it."""
+        self._denied: dict[Neighbour, dict[tuple[Entity, int], Declare]] = {}
         self._neighbours: dict[Face, Neighbour] = {}
         self._north: list[Neighbour] = []  # few, where clients are many: nothing may look at all neighbours each time
         self._joined = 0
@@ -74,11 +83,14 @@ class Space:
             raise ValueError(f"face {face!r} is there already: remove it first")
         self._joined += 1
         neighbour = self._neighbours[face] = Neighbour(face, self.role, self._joined)
+        neighbour.guard = self.guard
         if neighbour.north:
             self._north.append(neighbour)
         if neighbour.gateway:
             for asked in self._interests.standing():
-                self._upstream.renew(asked, neighbour)
+                interest = Interest(asked.id, asked.mode, asked.kinds, asked.key, asked.aggregate)
+                if self.guard is None or self.guard.takes_interest(face, Flow.EGRESS, interest):
+                    self._upstream.renew(asked, neighbour)
         if neighbour.north:
             self._announcements.introduce(neighbour)
         if neighbour.equal:
@@ -101,11 +113,41 @@ class Space:
         for asked in self._upstream.drop(neighbour):
             self._complete(asked)
         self._queries.drop(neighbour)
+        self._denied.pop(neighbour, None)
+        if self.guard is not None:
+            self.guard.forget(face)
         self._routes.changed()
 
     def faces(self) -> list[Face]:
         """All neighbours, and the local face."""
         return list(self._neighbours)
+
+    def watch(self, guard: Guard | None) -> None:
+        """From now on these rules hold, or none: also for what was declared, asked and told before."""
+        self.guard = guard
+        for neighbour in self._neighbours.values():
+            neighbour.guard = guard
+        denied, self._denied = self._denied, {}
+        for neighbour in list(self._neighbours.values()):
+            for name, record, complete in self._declarations.of(neighbour):
+                if guard is not None and not guard.may_declare(neighbour.face, record.entity, record.key):
+                    number = 0 if isinstance(name, str) else name
+                    self._on_undeclare(neighbour, Undeclare(record.entity, number, record.key))
+                    self._put_aside(neighbour, Declare(record.entity, number, record.key, complete))
+            for message in denied.get(neighbour, {}).values():
+                self._on_declare(neighbour, message)
+        for asked in self._interests.standing():
+            interest = Interest(asked.id, asked.mode, asked.kinds, asked.key, asked.aggregate)
+            if guard is not None and not guard.takes_interest(asked.neighbour.face, Flow.INGRESS, interest):
+                self._end(asked)
+        self._announcements.judge_again()
+        self._routes.changed()
+
+    def _put_aside(self, source: Neighbour, message: Declare) -> None:
+        """A declaration that rules deny: taken when other rules allow it."""
+        held = self._denied.setdefault(source, {})
+        if len(held) < MAX_DENIED and len(message.key) <= CACHED_KEY_CHARS:
+            held[message.entity, message.id] = message
 
     def knows(self, face: Face) -> bool:
         """Whether a face has been added and not removed."""
@@ -146,10 +188,18 @@ class Space:
         if neighbour is None:
             self.ignored.unknown_face += 1
         elif type(message) is Response:
+            if self.guard is not None and not self._takes_answer(self.guard, neighbour, message):
+                return
             if not self._queries.respond(neighbour, message):
                 self.ignored.unknown_query += 1
         elif not self._queries.finish(neighbour, message.id):
             self.ignored.unknown_query += 1
+
+    def _takes_answer(self, guard: Guard, source: Neighbour, message: Response) -> bool:
+        if not guard.takes_answer(source.face, Flow.INGRESS, message.key, message.body):
+            return False
+        asker = self._queries.asker(source, message.id)
+        return asker is None or guard.takes_answer(asker.face, Flow.EGRESS, message.key, message.body)
 
     def ask(self, face: Face, message: Request, now: float, seen: Seen | None) -> None:
         """Take a query after `look_for_query`; `receive` takes it too, and looks itself."""
@@ -161,6 +211,10 @@ class Space:
 
     def _on_declare(self, source: Neighbour, message: Declare) -> None:
         if not self._is_valid(message.key):
+            return
+        guard = self.guard
+        if guard is not None and not guard.may_declare(source.face, message.entity, message.key):
+            self._put_aside(source, message)
             return
         wanted = self._upstream.find(source, message.interest_id)
         if wanted is not None and wanted.current_only and message.entity is Entity.TOKEN:
@@ -184,17 +238,22 @@ class Space:
     def _relay_token(self, wanted: Wanted, message: Declare) -> None:
         """A token that answers a question about now: passed on and not kept, since we never hear of its end."""
         for asked in wanted.waiting:
-            if (message.entity, message.key) not in asked.answered:
+            is_told = asked.neighbour.may_hear(message.entity, message.key)
+            if is_told and (message.entity, message.key) not in asked.answered:
                 asked.answered.add((message.entity, message.key))
                 asked.neighbour.send(Declare(message.entity, 0, message.key, interest_id=asked.id))
 
     def _on_undeclare(self, source: Neighbour, message: Undeclare) -> None:
+        if self._denied and self._denied.get(source, {}).pop((message.entity, message.id), None) is not None:
+            return
         record = self._declarations.undeclare(source, message)
         if record is not None:
             self._announcements.spread(record, source, grown=False)
             self._routes.changed(message.entity)
         elif message.entity is Entity.TOKEN and message.key is not None and source.gateway:
-            if self._is_valid(message.key):
+            guard = self.guard
+            is_taken = guard is None or guard.may_declare(source.face, Entity.TOKEN, message.key)
+            if is_taken and self._is_valid(message.key):
                 self._announcements.spread_unknown_loss(message.key, source)
         else:
             self.ignored.unknown_declaration += 1
@@ -208,6 +267,9 @@ class Space:
             return
         if message.mode is InterestMode.CURRENT and message.kinds & ~Kinds.KEYEXPRS != Kinds.TOKENS:
             self.ignored.current_interest += 1
+            return
+        if self.guard is not None and not self.guard.takes_interest(source.face, Flow.INGRESS, message):
+            source.send(Final(message.id))
             return
         known = self._interests.find(source, message.id)
         if known is not None:
@@ -224,9 +286,16 @@ class Space:
             return
         if asked.current:
             self._announcements.answer(asked)
-        self._upstream.ask(asked, [n for n in self._north if n.gateway], now)
+        self._upstream.ask(asked, self._gateways_for(message), now)
         if not asked.waiting:
             self._complete(asked)
+
+    def _gateways_for(self, message: Interest) -> list[Neighbour]:
+        found = [neighbour for neighbour in self._north if neighbour.gateway]
+        guard = self.guard
+        if guard is None:
+            return found
+        return [one for one in found if guard.takes_interest(one.face, Flow.EGRESS, message)]
 
     def _on_interest_done(self, source: Neighbour, message: InterestDone) -> None:
         asked = self._interests.find(source, message.id)
@@ -270,7 +339,17 @@ class Space:
             source.send(Response(message.id, "", refusal, message.qos, (self.node_id, 0)))
             source.send(ResponseFinal(message.id, message.qos))
             return
+        guard = self.guard
+        if guard is not None and not guard.takes_query(source.face, Flow.INGRESS, message.key, message.body):
+            denial = guard.refusal(message.key, message.body)
+            if denial is not None:
+                source.send(Response(message.id, message.key, denial, message.qos, (self.node_id, 0)))
+            source.send(ResponseFinal(message.id, message.qos))
+            return
         destinations = self._routes.destinations(source, message.key, message.target, seen)
+        if guard is not None:
+            key, body = message.key, message.body
+            destinations = tuple([n for n in destinations if guard.takes_query(n.face, Flow.EGRESS, key, body)])
         self._queries.ask(source, message, destinations, now)
 
     def _is_valid(self, key: str) -> bool:

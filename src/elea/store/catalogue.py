@@ -8,6 +8,7 @@ rollback journal and not a write-ahead log, of which a flipped bit silently take
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
 import threading
 import zlib
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from elea.model.errors import StoreError, StoreFull
+from elea.store.files import FILE_MODE
 
 __all__ = ["Catalogue", "CatalogueDamaged", "Damage", "SegmentRow", "catalogue_problem"]
 
@@ -280,6 +282,8 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
     # As a URI, in which whatever has a meaning there is escaped.
     uri = f"{path.absolute().as_uri()}?mode={mode}"
     try:
+        if "c" in mode and not path.exists():  # SQLite gives its other files the mode of this one
+            os.close(os.open(path, os.O_CREAT | os.O_CLOEXEC, FILE_MODE))
         return sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False, timeout=10.0)
     except sqlite3.Error as error:
         raise StoreError(f"the catalogue cannot be opened: {error}") from error

@@ -30,7 +30,7 @@ from elea.model.limits import STORE_SEGMENT_BYTES
 from elea.store.catalogue import Catalogue, CatalogueDamaged, Damage
 from elea.store.checksum import crc32
 from elea.store.columns import Facts
-from elea.store.files import Files, Handle, Lock
+from elea.store.files import Files, Handle, Lock, make_directory
 from elea.store.frames import BLOCK, seal
 from elea.store.recovery import BASE, CATALOGUE, Mark, check_no_orphans, identify, recover, row_of, segment_name
 from elea.store.segment import Header, Segment, header_frame, write_segment
@@ -94,7 +94,7 @@ class DiskShelf:
 
     def _open(self, *, create: bool) -> None:
         if not self._read_only and create:
-            self.path.mkdir(parents=True, exist_ok=True)
+            make_directory(self.path)
         if not self.path.is_dir() or (self._read_only and not any(self.path.iterdir())):
             raise StoreError(f"there is no store in {self.path}; check the path")
         if not self._read_only:

@@ -104,6 +104,11 @@ class Handle:
         return file
 
 
+FILE_MODE: Final = 0o640
+DIRECTORY_MODE: Final = 0o750
+"""What is kept is for the broker and its group."""
+
+
 class ReadingAhead:
     """Reads a file from beginning to end, a good deal at a time: a call to the system for each block costs more."""
 
@@ -192,6 +197,13 @@ class Files:
         self.rename(new, path)
         self.reach("replace-renamed")
         self.sync_directory(path.parent)
+
+
+def make_directory(path: Path) -> None:
+    """Make a directory, and those above it, that nobody but its owner and his group looks into."""
+    missing = [one for one in path.parents if not one.exists()]
+    for one in (*reversed(missing), path):
+        one.mkdir(DIRECTORY_MODE, exist_ok=True)
 
 
 class Lock:

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from elea.model.errors import StoreError, StoreFenced, StoreFull
 from elea.model.limits import STORE_STAGED_BYTES, STORE_STAGED_SECONDS, STORE_WRITERS
 from elea.store.checksum import crc32
-from elea.store.files import Files
+from elea.store.files import Files, make_directory
 
 __all__ = ["Mark", "Staging"]
 
@@ -98,6 +99,10 @@ class Staging:
         if number < last:
             raise StoreFenced(writer, number, last)
         return mark if mark is not None and mark.number == number else None
+
+    def staged(self, writers: Collection[str]) -> int:
+        """Octets that some writers have staged and not committed."""
+        return sum(sum(sizes.values()) for (writer, _), sizes in list(self._pieces.items()) if writer in writers)
 
     # -- pieces --------------------------------------------------------------------------------------------------------
 
@@ -240,7 +245,7 @@ class _Directory:
     def put(self, name: str, data: bytes) -> None:
         try:
             if not self._path.is_dir():
-                self._path.mkdir(parents=True, exist_ok=True)
+                make_directory(self._path)
                 self._files.sync_directory(self._path.parent)
             self._files.replace(self._path / name, [_head(data), data])
         except OSError as error:

@@ -11,20 +11,24 @@ from typing import Any, BinaryIO, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from elea.model import keyexpr
 from elea.model.errors import ArrowRefused, StampAhead, StoreError
 from elea.model.jsontext import read_json
-from elea.model.limits import CLOCK_DRIFT_NS
+from elea.model.limits import CLOCK_DRIFT_NS, ENCODING_SCHEMA_BYTES, MAX_MESSAGE, NODE_ID_BYTES
 from elea.model.timestamp import Hlc, ns_from_ntp64
 from elea.store.columns import SCHEMA, check_batch, fields_of, from_fields
 from elea.store.entrance import read_file
 from elea.store.log import Log
 from elea.store.logreads import Range
-from elea.store.record import Record, Stored
+from elea.store.record import DEL, PUT, Record, Stored
 from elea.store.stamps import check_stamps, restamped
 
 __all__ = ["Times", "export_arrow", "export_json", "import_arrow", "import_json"]
 
 ROWS_AT_ONCE: Final = 8192
+
+LINE_BYTES: Final = 2 * MAX_MESSAGE
+"""A sample as a line of JSON: the largest payload in base64, an attachment, a key."""
 
 Watch = Callable[[int], None]
 """Samples done so far."""
@@ -94,11 +98,37 @@ def import_arrow(log: Log, source: BinaryIO, watch: Watch, times: Times) -> int:
     try:
         for batch in read_file(source):
             if batch.num_rows:
+                _check_samples(batch)
                 count += _appended(log, times, check_batch(batch), count)
                 watch(count)
     except ArrowRefused as error:
         raise ArrowRefused(error.what, f"{error.problem}; {count} samples were stored before") from error
     return count
+
+
+def _check_samples(batch: pa.RecordBatch) -> None:
+    """Refuse what no broker would have stored.
+
+    Raises:
+        StoreError: a key is none, or a kind is neither put nor deletion.
+    """
+    if "key" not in batch.schema.names:
+        return  # `check_batch` says so
+    for key in pc.unique(batch.column("key")).to_pylist():
+        try:
+            _check_key(key)
+        except ValueError as error:
+            raise StoreError(f"nothing of the batch is stored: {error}") from error
+    if "kind" in batch.schema.names and not set(pc.unique(batch.column("kind")).to_pylist()) <= {PUT, DEL}:
+        raise StoreError("nothing of the batch is stored: kind is 0 for a put or 1 for a deletion")
+
+
+def _check_key(key: object) -> None:
+    if not isinstance(key, str):
+        raise ValueError("a key is no text")
+    keyexpr.check(key)
+    if "*" in key:
+        raise ValueError(f"key {key[:80]!r} has wildcards")
 
 
 def import_json(log: Log, source: BinaryIO, watch: Watch, times: Times) -> int:
@@ -132,7 +162,9 @@ _OCTETS: Final = {"payload", "stamp_id", "schema", "attachment", "source_id"}
 
 def _chunks(source: BinaryIO) -> Iterator[list[Record]]:
     records: list[Record] = []
-    for number, line in enumerate(source, start=1):
+    for number, line in enumerate(iter(partial(source.readline, LINE_BYTES + 1), b""), start=1):
+        if len(line) > LINE_BYTES:
+            raise StoreError(f"line {number} has more than {LINE_BYTES} bytes: no sample is that large")
         if line.strip():
             records.append(_record(line, number))
         if len(records) == ROWS_AT_ONCE:
@@ -142,13 +174,48 @@ def _chunks(source: BinaryIO) -> Iterator[list[Record]]:
         yield records
 
 
+_NUMBERS: Final = {
+    "ntp64": (1 << 64) - 1,
+    "arrival_ns": (1 << 63) - 1,
+    "encoding": (1 << 16) - 1,
+    "source_eid": (1 << 32) - 1,
+    "source_sn": (1 << 64) - 1,
+    "qos": 255,
+}
+
+
+def _checked(record: Record) -> Record:
+    """A record of a file: what it says of itself has the right types and bounds, and its key is one.
+
+    Raises:
+        ValueError: something has not.
+    """
+    for name, value in record._asdict().items():
+        most = _NUMBERS.get(name)
+        if value is None and name in _OPTIONAL:
+            continue
+        if name in _OCTETS and not isinstance(value, bytes):
+            raise ValueError(f"{name} is no base64")
+        if most is not None and (type(value) is not int or not 0 <= value <= most):
+            raise ValueError(f"{name} is {value!r:.40}, not a whole number up to {most}")
+    _check_key(record.key)
+    if record.kind not in (PUT, DEL) or type(record.once) is not bool:
+        raise ValueError("kind is 0 for a put or 1 for a deletion, once is true or false")
+    if not 1 <= len(record.stamp_id) <= NODE_ID_BYTES or len(record.schema or b"") > ENCODING_SCHEMA_BYTES:
+        raise ValueError("stamp_id has 1 to 16 bytes, schema up to 255")
+    return record
+
+
+_OPTIONAL: Final = {"schema", "attachment", "source_id", "source_eid", "source_sn"}
+
+
 def _record(line: bytes, number: int) -> Record:
     try:
         form = read_json(line)
         form.pop("position", None)
         fields: dict[str, Any] = dict(form)
         for name in _OCTETS & fields.keys():
-            fields[name] = base64.b64decode(fields[name])
-        return Record(**fields)
+            fields[name] = base64.b64decode(fields[name], validate=True)
+        return _checked(Record(**fields))
     except (ValueError, TypeError, AttributeError) as error:
         raise StoreError(f"line {number} is no sample: {error}") from error

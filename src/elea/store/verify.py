@@ -68,10 +68,21 @@ def verify(path: Path, watch: Watch = _QUIET) -> Report:
     total = sum(file.stat().st_size for file in files)
     for file in files:
         _check_segment(file, report, ends, partial(_add, watch, report.octets, total))
-    seen = {(one.segment, one.first) for one in report.damage}
-    report.damage += [one for one in promised if (one.segment, one.first) not in seen]
+    for one in promised:
+        _merge(report.damage, one)
     report.damage.sort(key=lambda one: (one.first, one.segment, one.offset))
     return report
+
+
+def _merge(found: list[Damage], promised: Damage) -> None:
+    """Add what the log knows it had: a file that was cut off does not tell how much is gone with its end."""
+    for at, one in enumerate(found):
+        if (one.segment, one.first) == (promised.segment, promised.first):
+            if promised.last > one.last:
+                why = one.why if promised.why in one.why else f"{one.why}; {promised.why}"
+                found[at] = promised._replace(why=why)
+            return
+    found.append(promised)
 
 
 def _add(watch: Watch, before: int, total: int, done: int) -> None:

@@ -130,7 +130,7 @@ class TextFace(OutboxFace):
 
     def _sample(self, key: str, meta: bytes | None, payload: bytes) -> None:
         now_ns = self.node.loop.wall_ns()
-        route = self.node.route(self, str(keyexpr.KeyExpr(key)))
+        route = self.node.route(self, str(keyexpr.KeyExpr(key)), deletions=is_deletion(meta))
         self.outflow.add(route, [(0, 0, b"", QOS, meta, payload)], True, now_ns)
         self.outflow.flush(now_ns)
 

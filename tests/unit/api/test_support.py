@@ -21,9 +21,6 @@ SOURCE = Path(elea.__file__).parent
 
 # For each refused entry a value that asks for what is not built.
 WANTED: dict[str, Json] = {
-    "access_control": {"enabled": True, "default_permission": "deny", "rules": [], "subjects": [], "policies": []},
-    "downsampling": [{"messages": ["put"], "flows": ["egress"], "rules": [{"key_expr": "a/**", "freq": 1.0}]}],
-    "low_pass_filter": [{"messages": ["put"], "flows": ["egress"], "key_exprs": ["a/**"], "size_limit": 1}],
     "gateway": {"south": [{"filters": [{"modes": ["client"]}]}]},
     "listen/timeout_ms": 1000,
     "listen/exit_on_failure": False,
@@ -46,7 +43,6 @@ WANTED: dict[str, Json] = {
     "transport/link/unixpipe/file_access_mask": 1,
     "transport/shared_memory/transport_optimization/messages": ["put"],
     "transport/auth/pubkey/key_size": 1,
-    "adminspace/permissions/write": True,
     "stats/filters": [{"key": "a"}],
 }
 

@@ -100,8 +100,13 @@ class Arrivals:
         qos = RELIABLE_QOS if event.reliable else BEST_EFFORT_QOS
         run: list[RawSample] = [(0, 0, b"", qos, None, payload) for payload in payloads]
         route = origin.route
-        if origin.durability is not Durability.VOLATILE:
-            route, run = self._kept(event, origin, route, run)
+        if origin.durability is not Durability.VOLATILE and not route.is_denied:
+            if route.sieve is not None:
+                run, route = route.sieve(run), route.without(None)
+            if run:
+                route, run = self._kept(event, origin, route, run)
+        if not run:
+            return
         face.outflow.add(route, run, event.reliable, face.node.loop.wall_ns())
         self._has_some = True
 

@@ -8,10 +8,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from elea.model import keyexpr
-from elea.model.errors import ArrowRefused, Congested, InvalidKeyExpr, StoreError
+from elea.model.errors import AccessDenied, ArrowRefused, Congested, InvalidKeyExpr, StoreError
 from elea.model.limits import CACHED_KEY_CHARS, STORE_BATCH_PARTS, STORE_BATCH_ROWS
 from elea.node.storage.requests import Source, source_of, subject_of
-from elea.store import SCHEMA
+from elea.space.access import Action
+from elea.space.face import Flow
+from elea.store import DEL, SCHEMA
 from elea.store.columns import records_of
 from elea.store.entrance import Form, read_stream
 from elea.store.logreads import Keys
@@ -25,7 +27,16 @@ if TYPE_CHECKING:
     from elea.node.storage.storage import Storage
     from elea.node.storage.storequery import StoreQuery
 
-__all__ = ["STAMP", "answer_batch", "check_keys", "columns_of", "decoded", "is_stamped", "publish_batch"]
+__all__ = [
+    "STAMP",
+    "answer_batch",
+    "check_access",
+    "check_keys",
+    "columns_of",
+    "decoded",
+    "is_stamped",
+    "publish_batch",
+]
 
 KNOWN: Final = 50_000
 """Keys of batches that are known to be keys; then all are forgotten and looked at again."""
@@ -59,6 +70,7 @@ def answer_batch(node: Node, asking: StoreQuery, storage: Storage, publishing: R
     with turn:
         given = decoded(asking.body.payload or b"", storage)
         check_keys(given.column("key"), subject_of(asking.key), Keys(storage.key_expr))
+        check_access(asking, given)
         source = source_of(asking.parameters.get("src") or "")
         batch, restamped = columns_of(node, given, source, asking.qos, storage.stamping)
         turn.wait(BLOCKED_SECONDS)
@@ -142,6 +154,25 @@ def check_keys(column: Any, subject: str, allowed: Keys) -> None:
         if len(_KNOWN) + len(fresh) > KNOWN:
             _KNOWN.clear()
         _KNOWN.update(fresh[:KNOWN])
+
+
+def check_access(asking: StoreQuery, batch: Any) -> None:
+    """Refuse a batch with samples that its sender may not put, or delete.
+
+    Raises:
+        AccessDenied: the first such key.
+    """
+    judge = asking.judge()
+    if judge is None:
+        return
+    kinds = {Action.PUT: batch}
+    if "kind" in batch.schema.names:
+        is_deletion = pc.equal(batch.column("kind"), DEL)
+        kinds = {Action.PUT: batch.filter(pc.invert(is_deletion)), Action.DELETE: batch.filter(is_deletion)}
+    for action, rows in kinds.items():
+        for key in pc.unique(rows.column("key")).to_pylist():
+            if not judge(Flow.INGRESS, action, key):
+                raise AccessDenied(action.label, key)
 
 
 def _same(value: object, type_: Any, rows: int) -> Any:

@@ -17,6 +17,8 @@ from elea.model.timerange import TimeExpr, TimeRange
 from elea.model.timestamp import Timestamp
 from elea.node.storage.records import details_and_payload
 from elea.node.storage.storequery import StoreQuery
+from elea.space.access import Action
+from elea.space.face import Flow
 from elea.space.questions import ReplyBody
 from elea.store import Range, Stored
 
@@ -28,6 +30,10 @@ __all__ = ["answer", "as_of_time", "is_quick", "order_of"]
 RESERVED = ("_time", "_history", "_as_of", "_from", "_to", "_limit", "_order")
 OF_OTHERS = ("_anyke",)
 """Names that eclipse-zenoh sends and that concern the node, not the store."""
+
+
+PAST = ("_time", "_history", "_as_of", "_from", "_to")
+"""Those that ask for more than the newest values: access rules call that `store_read`."""
 
 
 def is_quick(asking: StoreQuery, storage: Storage) -> bool:
@@ -48,10 +54,16 @@ def answer(asking: StoreQuery, storage: Storage, now_ns: int) -> None:
         if found is not None:
             asking.reply(asking.key, ReplyBody(*details_and_payload(found.record)), 0)
         return
+    judge = None
+    if any(name in PAST for name, _ in asking.parameters):
+        asking.require(Action.STORE_READ)
+        judge = asking.judge()
     chosen = _chosen(asking, storage, now_ns)
     storage.wait_settled()
     for stored in chosen:
         record = stored.record
+        if judge is not None and not judge(Flow.EGRESS, Action.STORE_READ, record.key):
+            continue
         body = ReplyBody(*details_and_payload(record))
         asking.reply(record.key, body, len(record.payload) + len(record.key))
 

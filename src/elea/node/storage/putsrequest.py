@@ -12,9 +12,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from elea.model import keyexpr
-from elea.model.errors import EleaError, InvalidKeyExpr, KeptElsewhere
+from elea.model.errors import AccessDenied, EleaError, InvalidKeyExpr, KeptElsewhere
 from elea.model.limits import CACHED_KEY_CHARS
 from elea.node.storage.storequery import error_form
+from elea.space.access import Action
+from elea.space.face import Flow
 from elea.store import DEL, PUT, Receipt, Record
 from elea.wire.puts import read_puts
 
@@ -80,6 +82,7 @@ class PutsRequests:
         clock = self._node.clock
         time = clock.reserve(now_ns, len(given))
         arrival_ns = stamping.arrival(now_ns)
+        judge = asking.judge()
         for sample in given:
             key, payload, encoding, schema, attachment, ntp64, stamp_id, source_id, entity, number = sample
             name = keys.get((key, lasting))
@@ -88,6 +91,12 @@ class PutsRequests:
                     name = self._name(key, durability)
                 except EleaError as error:
                     group.refused[len(places)] = error
+                    places.append(-1)
+                    continue
+            if judge is not None:
+                action = Action.DELETE if payload is None else Action.PUT
+                if not judge(Flow.INGRESS, action, name):
+                    group.refused[len(places)] = AccessDenied(action.label, name)
                     places.append(-1)
                     continue
             if stamp_id is not None and stamp_id.strip(b"\0") and clock.accepts(ntp64, now_ns):

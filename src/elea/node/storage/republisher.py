@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from elea.node.outflow import Outflow
 from elea.node.route import Keeper, Route, SampleRun
 from elea.node.storage.records import sample_of
+from elea.store import DEL
 
 if TYPE_CHECKING:
     from elea.io.dispatch import Mailbox
@@ -31,7 +32,7 @@ class Republisher:
     def __init__(self, node: Node, own: set[Mailbox]) -> None:
         self._node = node
         self._own = own
-        self._routes: dict[str, Route] = {}
+        self._routes: dict[tuple[str, bool], Route] = {}
         self._outflow = Outflow(node, waits=False)
 
     def publish(self, records: Sequence[Record], keeper: Storage) -> None:
@@ -43,7 +44,7 @@ class Republisher:
         for record in records:
             if not self.is_wanted(record.key, keeper):
                 continue
-            route = self.route(record.key)
+            route = self.route(record.key, deletions=record.kind == DEL)
             run = [sample_of(record)]
             for way in route.ways:
                 self._outflow.collector(way.encoder).add(way, run, True, record.arrival_ns, True)
@@ -64,11 +65,12 @@ class Republisher:
             return True
         return any(box not in self._own for box in route.boxes)
 
-    def route(self, key: str) -> Route:
+    def route(self, key: str, *, deletions: bool = False) -> Route:
         """Where samples on a key go."""
-        route = self._routes.get(key)
+        name = (key, deletions and self._node.space.guard is not None)  # without rules they go where puts go
+        route = self._routes.get(name)
         if route is None or route.generation != self._node.generation:
             if len(self._routes) >= MAX_ROUTES:
                 self._routes.clear()
-            route = self._routes[key] = self._node.route(self._node.local, key)
+            route = self._routes[name] = self._node.route(self._node.local, key, deletions=name[1])
         return route

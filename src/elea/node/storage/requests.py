@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from elea.model import keyexpr
 from elea.model.details import Source
@@ -14,6 +14,9 @@ from elea.model.node_id import NodeId
 from elea.model.timerange import TimeRange
 from elea.model.timestamp import Timestamp
 from elea.node.storage.getanswers import order_of
+from elea.node.storage.owners import Owners, user_of
+from elea.space.access import Action
+from elea.space.face import Flow
 from elea.store import DEL, PUT, Range, Record
 from elea.store.rangesize import measured
 
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
     from elea.node.node import Node
     from elea.node.storage.stampcheck import Stamping
     from elea.node.storage.storage import Storage
-    from elea.node.storage.storequery import StoreQuery
+    from elea.node.storage.storequery import Judge, StoreQuery
 
 __all__ = ["PIECE_BYTES", "Source", "answer_cursor", "answer_read", "put_record", "source_of", "subject_of"]
 
@@ -114,7 +117,10 @@ def answer_read(asking: StoreQuery, storage: Storage, now_ns: int) -> None:
     budget = None if wanted.by_time else asking.number("bytes")
     more = False
     places: list[list[object]] = []
-    if wanted.limit is None and rows is None and budget is None:
+    judge = asking.judge()
+    if judge is not None:
+        following, more = _send_batches(asking, storage, wanted, rows, budget, following, judge)
+    elif wanted.limit is None and rows is None and budget is None:
         for piece in log.read_ipc(wanted):
             _send(asking, piece)
     elif wanted.is_plain and rows is None and budget is not None:
@@ -214,9 +220,18 @@ def _send_messages(
 
 
 def _send_batches(
-    asking: StoreQuery, storage: Storage, wanted: Range, rows: int | None, budget: int | None, following: int
+    asking: StoreQuery,
+    storage: Storage,
+    wanted: Range,
+    rows: int | None,
+    budget: int | None,
+    following: int,
+    judge: Judge | None = None,
 ) -> tuple[int, bool]:
-    """The same in batches of at most `rows`; where a reader goes on, and whether `budget` bytes were not enough."""
+    """The same in batches of at most `rows`; where a reader goes on, and whether `budget` bytes were not enough.
+
+    With a `judge`, samples that the reader may not have are left out, and it goes on behind them.
+    """
     import pyarrow.compute as pc
 
     from elea.store import SCHEMA
@@ -228,9 +243,10 @@ def _send_batches(
         if budget is not None and octets >= budget:
             more = True
             break
-        step = rows or batch.num_rows
-        for at in range(0, batch.num_rows, step):
-            piece = batch.slice(at, step).serialize().to_pybytes()
+        allowed = batch if judge is None else _allowed(batch, judge)
+        step = rows or max(allowed.num_rows, 1)
+        for at in range(0, allowed.num_rows, step):
+            piece = allowed.slice(at, step).serialize().to_pybytes()
             _send(asking, piece)
             octets += len(piece)
         sent += batch.num_rows
@@ -243,6 +259,18 @@ def _send_batches(
     return (last + 1 if cut and last >= 0 else following), False
 
 
+def _allowed(batch: Any, judge: Judge) -> Any:
+    """The rows of a batch whose keys a reader may read."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    keys = pc.unique(batch.column("key")).to_pylist()
+    allowed = [key for key in keys if judge(Flow.EGRESS, Action.STORE_READ, key)]
+    if len(allowed) == len(keys):
+        return batch
+    return batch.filter(pc.is_in(batch.column("key"), pa.array(allowed, batch.column("key").type)))
+
+
 def _send(asking: StoreQuery, data: bytes) -> None:
     for at in range(0, len(data), PIECE_BYTES):
         piece = data if len(data) <= PIECE_BYTES else data[at : at + PIECE_BYTES]
@@ -252,8 +280,8 @@ def _send(asking: StoreQuery, data: bytes) -> None:
 # -- cursors ----------------------------------------------------------------------------------------------------------
 
 
-def answer_cursor(asking: StoreQuery, storage: Storage) -> None:
-    """Tell, move or drop a cursor."""
+def answer_cursor(asking: StoreQuery, storage: Storage, owners: Owners) -> None:
+    """Tell, move or drop a cursor; that of another user only tell."""
     name = asking.parameters.get("name")
     if not name:
         raise InvalidSelector(str(asking.parameters), "name is missing")
@@ -261,9 +289,12 @@ def answer_cursor(asking: StoreQuery, storage: Storage) -> None:
     position = asking.number("move")
     try:
         if position is not None:
+            owners.claim(name, user_of(asking))
             log.move_cursor(name, position)
         elif "drop" in asking.parameters:
+            owners.check(name, user_of(asking))
             log.drop_cursor(name)
+            owners.forget(name)
     except ValueError as error:
         raise StoreError(str(error)) from error
     facts = {"log": storage.name, "epoch": log.epoch, "first": log.first, "end": log.end}

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from elea.io.dispatch import Mailbox
 from elea.model import keyexpr
-from elea.model.errors import EleaError, InvalidSelector, StoreClosing, StoreError
-from elea.model.limits import CACHED_KEY_CHARS
+from elea.model.errors import AccessDenied, Congested, EleaError, InvalidSelector, StoreClosing, StoreError
+from elea.model.limits import CACHED_KEY_CHARS, STORE_CURSORS_OF_USER
 from elea.model.node_id import NodeId
 from elea.model.selector import Parameters
 from elea.node.storage.acknowledger import Acknowledger
@@ -21,6 +21,7 @@ from elea.node.storage.answerpool import READERS, WRITERS, AnswerPool
 from elea.node.storage.batchrequest import answer_batch
 from elea.node.storage.facts import facts_of
 from elea.node.storage.getanswers import answer, is_quick
+from elea.node.storage.owners import Owners
 from elea.node.storage.putsrequest import PutsRequests
 from elea.node.storage.republisher import Republisher
 from elea.node.storage.requests import answer_cursor, answer_read, put_record, subject_of
@@ -35,6 +36,7 @@ from elea.store import Receipt
 from elea.wire.details import RawSample
 
 if TYPE_CHECKING:
+    from elea.io.memorybudget import Share
     from elea.node.links import LinkSettings
     from elea.node.localface import Asked
     from elea.node.node import Node
@@ -74,6 +76,8 @@ class Storages:
         self._turns: defaultdict[Storage, Sequencer] = defaultdict(Sequencer)
         self._committing: dict[Storage, StageRequests] = {}
         self._known: dict[tuple[str, bool], Storage | None] = {}
+        self._owners: dict[Storage, Owners] = {}
+        self._failed: Counter[type[EleaError]] = Counter()
         self._open(settings)
         self._readers = AnswerPool(READERS, "elea-answer")
         self._writers = AnswerPool(WRITERS, "elea-store")
@@ -81,6 +85,7 @@ class Storages:
         for storage in self.all:
             self._acknowledging[storage] = Acknowledger(node, storage, Republisher(node, self._own))
             self._grouping[storage] = PutsRequests(node, storage, self._chosen)
+            self._owners[storage] = Owners(storage.log, "cursor", "STORE_CURSORS_OF_USER", STORE_CURSORS_OF_USER)
             self._committing[storage] = StageRequests(node, storage, Republisher(node, self._own))
             self._declare(storage)
         self._tell(is_told)
@@ -208,7 +213,7 @@ class Storages:
         elif verb == "read":
             self._later(asking, partial(answer_read, asking, storage, self._node.loop.wall_ns()))
         else:
-            self._write(asking, partial(answer_cursor, asking, storage))
+            self._write(asking, partial(answer_cursor, asking, storage, self._owners[storage]))
 
     def _align(self, storage: Storage, asked: Asked) -> None:
         """Another broker compares its log with ours of the same key expression."""
@@ -269,22 +274,32 @@ class Storages:
         self._submit(self._writers, asking, work)
 
     def _submit(self, pool: AnswerPool, asking: StoreQuery, work: Callable[[], None]) -> None:
+        """Have a request answered by a thread. What it carries is in the node's budget until then."""
+        octets = 0 if asking.body.payload is None else len(asking.body.payload)
+        share = self._node.memory.share()
+        if octets and not share.take(octets):
+            limit = self._node.memory.total
+            asking.fail(Congested(f"no room for a request of {octets} bytes, all have {limit} together; try again"))
+            return
         try:
-            pool.submit(asking.asker(), partial(self._answer, asking, work))
+            pool.submit(asking.asker(), partial(self._answer, asking, work, share))
         except RuntimeError:  # being closed; no answer at all would say that there is nothing
+            share.close()
             asking.fail(StoreClosing())
 
-    def _answer(self, asking: StoreQuery, work: Callable[[], None]) -> None:
+    def _answer(self, asking: StoreQuery, work: Callable[[], None], share: Share | None = None) -> None:
         try:
             work()
         except Gone as error:
             _log.debug("answer given up: key=%s problem=%s", asking.key, error)
             if self._closed:
                 asking.fail(StoreClosing())
-        except InvalidSelector as error:
+        except (InvalidSelector, AccessDenied) as error:
             asking.fail(error)
         except EleaError as error:
-            _log.warning("query failed: key=%s problem=%s", asking.key, error)
+            count = self._failed[type(error)] = self._failed[type(error)] + 1
+            if count & (count - 1) == 0:  # said the 1st, 2nd, 4th … time, so that no asker fills a log
+                _log.warning("query failed: key=%s problem=%s failed=%d", asking.key[:200], error, count)
             asking.fail(error)
         except Exception as error:  # noqa: BLE001 - whoever asked must not wait for ever
             # What it says may quote anything that is in memory: it is told here, and not to whoever asked.
@@ -292,6 +307,8 @@ class Storages:
             asking.fail(StoreError(f"the broker has failed, an internal {type(error).__name__}; see its log"))
         finally:
             asking.done()
+            if share is not None:
+                share.close()
 
     # -- the end ------------------------------------------------------------------------------------------------------
 

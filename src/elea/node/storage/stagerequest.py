@@ -12,9 +12,20 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from elea.model.errors import InvalidSelector, StoreError
+from elea.model.errors import InvalidSelector, StoreError, StoreFull
 from elea.model.jsontext import read_json
-from elea.node.storage.batchrequest import STAMP, check_keys, columns_of, decoded, is_stamped, publish_batch
+from elea.model.limits import STORE_STAGED_OF_USER, STORE_WRITERS_OF_USER
+from elea.model.node_id import NodeId
+from elea.node.storage.batchrequest import (
+    STAMP,
+    check_access,
+    check_keys,
+    columns_of,
+    decoded,
+    is_stamped,
+    publish_batch,
+)
+from elea.node.storage.owners import Owners, user_of
 from elea.node.storage.requests import source_of, subject_of
 from elea.store.columns import check_batch
 from elea.store.logreads import Keys
@@ -46,6 +57,7 @@ class StageRequests:
         self._storage = storage
         self._publishing = publishing
         self._turn = threading.Lock()
+        self._owners = Owners(storage.log, "writer", "STORE_WRITERS_OF_USER", STORE_WRITERS_OF_USER)
         directory = storage.settings.directory
         self.staging = Staging(None if directory is None else Path(directory) / DIRECTORY)
         for writer, number, form in self.staging.decided:
@@ -63,11 +75,16 @@ class StageRequests:
             InvalidSelector, StoreError: it is not kept.
         """
         writer, number = _writer(asking)
+        user = user_of(asking)
+        self._owners.claim(writer, user)
         data = asking.body.payload or b""
+        if user is not None:
+            self._check_quota(user, len(data))
         done = self._settled(writer, number)
         if done is None:
             batch = decoded(data, self._storage)
             check_keys(batch.column("key"), subject_of(asking.key), Keys(self._storage.key_expr))
+            check_access(asking, batch)
             # What is decided on must be possible, so everything a log may refuse is looked at now.
             if is_stamped(batch):
                 check_stamps(batch)  # how far ahead they are is looked at when it is committed
@@ -85,6 +102,7 @@ class StageRequests:
             InvalidSelector, StoreError: it is not committed.
         """
         writer, number = _writer(asking)
+        self._owners.check(writer, user_of(asking))
         done = self._settled(writer, number)
         repeated, restamped = done is not None, 0
         if "drop" in asking.parameters:
@@ -97,6 +115,14 @@ class StageRequests:
         if done is not None:
             facts |= {"first": done.first, "rows": done.rows}
         asking.reply_json({**facts, "committed": done is not None, "repeated": repeated})
+
+    def _check_quota(self, user: str, octets: int) -> None:
+        staged = self.staging.staged(self._owners.of(user))
+        if staged + octets > STORE_STAGED_OF_USER:
+            raise StoreFull(
+                f"{staged} bytes of yours are staged and not committed, the limit is {STORE_STAGED_OF_USER}; "
+                "commit smaller batches, or drop those that never will be"
+            )
 
     def _settled(self, writer: str, number: int) -> Mark | None:
         """What became of a batch, after finishing the one that was decided on before."""
@@ -139,11 +165,11 @@ class StageRequests:
 
 def _writer(asking: StoreQuery) -> tuple[str, int]:
     """The parameter `src`: who writes, and which batch this is."""
-    text = (asking.parameters.get("src") or "").lower()
-    _, _, number = source_of(text)
+    text = asking.parameters.get("src") or ""
+    id, entity, number = source_of(text)
     if not 0 <= number < NUMBERS:
         raise InvalidSelector(f"src={text}", f"batches have numbers from 0 to {NUMBERS - 1}")
-    return text.rpartition(".")[0], number
+    return f"{NodeId(id)}.{entity}", number  # written anew: it becomes the name of a file
 
 
 def _pieces(asking: StoreQuery) -> list[str]:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from elea.model.details import Details
 from elea.model.encoding import Encoding
-from elea.model.errors import Congested, EleaError, InvalidSelector
+from elea.model.errors import AccessDenied, Congested, EleaError, InvalidSelector
 from elea.model.selector import Parameters
-from elea.space.face import Response
+from elea.space.access import Action
+from elea.space.face import Flow, Response
 from elea.space.questions import AnswerBody, ErrorBody, ReplyBody
 from elea.wire.details import pack
 
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from elea.node.node import Node
     from elea.space.face import Face
 
-__all__ = ["Gone", "StoreQuery", "error_form"]
+__all__ = ["Gone", "Judge", "StoreQuery", "error_form"]
 
 JSON: Final = Encoding.APPLICATION_JSON
 IS_JSON: Final = pack(Details(encoding=JSON))
@@ -36,6 +38,10 @@ SLOW_LOOKS: Final = 2
 
 LOOK_OCTETS: Final = 64 * 1024
 """Bytes of answers after which the room is looked at."""
+
+
+Judge = Callable[[Flow, Action, str], bool]
+"""Whether whoever asks may do something with a key; a denial is counted."""
 
 
 class Gone(EleaError):
@@ -107,6 +113,30 @@ class StoreQuery:
             return None
         with self._node.lock:
             return self._node.space.asker(self._node.local, self._asked.request.id)
+
+    def judge(self) -> Judge | None:
+        """What says which keys the asker may use; None if there are no rules for it.
+
+        Raises:
+            Gone: the query has ended.
+        """
+        guard = self._node.space.guard
+        if guard is None or self._asked.here:
+            return None
+        face = self.asker()
+        if face is None:
+            raise Gone("the query has ended")
+        return partial(guard.check, face)
+
+    def require(self, action: Action) -> None:
+        """Refuse the query unless its asker may do that with its key.
+
+        Raises:
+            AccessDenied: it may not.
+        """
+        judge = self.judge()
+        if judge is not None and not judge(Flow.INGRESS, action, self.key):
+            raise AccessDenied(action.label, self.key)
 
     def await_room(self) -> None:
         """Wait until the asker can take more.

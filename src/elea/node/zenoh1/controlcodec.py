@@ -202,7 +202,9 @@ def from_wire(message: m.NetworkMessage, keys: ResourceTable) -> Control | None:
             return Request(message.id, key, target, query_of(message.body), message.timeout, qos, message.budget)
         case m.Response():
             expr = message.wire_expr
-            key = keys.resolve(expr.scope, expr.suffix, expr.sender)
+            # An error may be about no key in particular; a sample may not.
+            is_error = isinstance(message.body, m.Err)
+            key = keys.resolve(expr.scope, expr.suffix, expr.sender) if is_error else _key(expr, keys)
             responder = None if message.responder is None else (message.responder.zid, message.responder.eid)
             qos = 5 if message.qos is None else message.qos
             return Response(message.id, key, _answer_of(message.body), qos, responder)

@@ -213,7 +213,7 @@ class Zenoh1Face(OutboxFace):
                 self.outflow.add(route, run if end - start == count else run[start:end], reliable, now_ns)
             start = end
 
-    def _find(self, header: int, scope: int, suffix: bytes) -> Route | None:
+    def _find(self, header: int, scope: int, suffix: bytes, deletions: bool = False) -> Route | None:
         self.node.loop.share()  # a key of many chunks among many wildcards takes its time
         try:
             text = str(suffix, "utf-8") if suffix else None
@@ -228,7 +228,7 @@ class Zenoh1Face(OutboxFace):
                     self.unroutable + 1,
                 )
             return None
-        return self.node.route(self, key)
+        return self.node.route(self, key, deletions=deletions)
 
     def _message(self, message: m.NetworkMessage, reliable: bool, now_ns: int) -> None:
         self.node.loop.share()
@@ -260,7 +260,10 @@ class Zenoh1Face(OutboxFace):
         expr = message.wire_expr
         header = (0x40 if expr.sender else 0) | (0x20 if expr.suffix is not None else 0)
         suffix = (expr.suffix or "").encode()
-        route = self.routes.of(header, expr.scope, suffix, self.node.generation)
+        if self.node.space.guard is not None and isinstance(message.body, m.Del):
+            route = self._find(header, expr.scope, suffix, deletions=True)  # rules tell them from puts, and few come
+        else:
+            route = self.routes.of(header, expr.scope, suffix, self.node.generation)
         if route is None:
             self.unroutable += 1
             return

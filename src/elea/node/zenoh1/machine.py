@@ -10,7 +10,14 @@ from elea.io.link import peer_name
 from elea.io.linkerrors import LinkError
 from elea.io.outbox import Outbox
 from elea.io.sharedmemory import SharedOut
-from elea.model.errors import EleaError, LeaseExpired, ProtocolError, SessionClosed, SessionRefused
+from elea.model.errors import (
+    AuthenticationFailed,
+    EleaError,
+    LeaseExpired,
+    ProtocolError,
+    SessionClosed,
+    SessionRefused,
+)
 from elea.model.logger import logger
 from elea.model.node_id import NodeId
 from elea.node.dialect import Machine, Refusal
@@ -24,6 +31,7 @@ from elea.protocol.zenoh1.transport import Receiver
 from elea.space.face import Subject
 
 if TYPE_CHECKING:
+    from elea.io.memorybudget import Share
     from elea.node.connection import Connection
     from elea.node.zenoh1.dialect import Zenoh1Dialect
     from elea.protocol.zenoh1.sender import Octets
@@ -59,6 +67,8 @@ class Zenoh1Machine(Machine):
         self._phase = 0.0  # of the keep-alives
         self._due: float | None = None  # for the next look at the lease
         self._told_of_size = False
+        self._has_waited = False  # because of wrong passwords from its address
+        self._memory: Share | None = None  # of the messages in the making
 
     # -- the handshake ------------------------------------------------------------------------------------------------
 
@@ -73,7 +83,19 @@ class Zenoh1Machine(Machine):
 
     def _shake(self, batch: bytes, now: float) -> None:
         handshake = self._handshake
-        agreement = handshake.receive(batch, now)
+        links, remote = self._dialect.links, self._connection.link.remote
+        if isinstance(handshake, Acceptor) and handshake.awaits_password and not self._has_waited:
+            delay = links.guesses.delay(remote)
+            if delay:
+                self._has_waited = True
+                self._connection.receive_later(batch, delay)
+                return
+        try:
+            agreement = handshake.receive(batch, now)
+        except AuthenticationFailed:
+            if isinstance(handshake, Acceptor):
+                links.guesses.wrong(remote)
+            raise
         if agreement is not None:
             self._open(agreement, now)
         elif isinstance(handshake, Initiator):
@@ -104,7 +126,10 @@ class Zenoh1Machine(Machine):
         outbox = self.outbox = connection.make_outbox(
             take if agreement.lowlatency else sender.take, room=sender.room, count=count_messages, name=self._key_of
         )
-        self.receiver = receiver = Receiver(agreement, now, max_message=settings.max_message)
+        share = self._memory = self._dialect.links.node.memory.share(self._give_up)
+        self.receiver = receiver = Receiver(
+            agreement, now, max_message=settings.max_message, more=share.take, back=share.give
+        )
         self.reader.settle = receiver.settle
         handover = self._dialect.handover_for(connection.link)
         if handover is not None:
@@ -254,8 +279,15 @@ class Zenoh1Machine(Machine):
         if self.session is not None and self._sender is not None:
             self.session.outbox.control(self._sender.close(CloseReason.GENERIC))
 
+    def _give_up(self) -> None:
+        if self.receiver is not None:
+            self.receiver.give_up()
+
     def on_end(self) -> None:
         if self.receiver is not None:
             self.receiver.memory = None
+            self.receiver.give_up()
+        if self._memory is not None:
+            self._memory.close()
         if self.memory is not None:
             self.memory.close()

@@ -139,6 +139,11 @@ class Acceptor(Handshake):
         self._syn: Init  # from AWAIT_OPEN_SYN on, as is our answer
         self._ack: Init
 
+    @property
+    def awaits_password(self) -> bool:
+        """Whether the next message is to prove a password."""
+        return self._users is not None and self.state is State.AWAIT_OPEN_SYN
+
     def _on_init(self, message: Init) -> None:
         if message.version != VERSION:
             raise broken("version", f"protocol version {message.version}, we speak {VERSION}")

@@ -10,7 +10,7 @@ from enum import IntEnum
 from typing import Final
 
 from elea.model.errors import RuleBroken
-from elea.model.limits import MAX_BATCH, MIN_BATCH
+from elea.model.limits import LEASE_LEAST, LEASE_MOST, MAX_BATCH, MIN_BATCH
 from elea.model.node_id import NodeId
 from elea.model.qos import Role
 from elea.model.values import value_class
@@ -93,6 +93,10 @@ class Offer:
     lease_ms: int = 10_000
     region_name: bytes | None = None
     credentials: tuple[bytes, bytes] | None = None
+
+    def __repr__(self) -> str:
+        user = None if self.credentials is None else self.credentials[0]
+        return f"Offer(node_id={self.node_id.hex()!r}, role={self.role}, user={user!r}, lease_ms={self.lease_ms})"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "node_id", NodeId(self.node_id).data)
@@ -222,5 +226,10 @@ def agree(offer: Offer, peer: Init, *, ack: Init, opened: Open) -> Agreement:
         own_sn=first_sn(offer, peer, ack),
         peer_sn=opened.initial_sn,
         own_lease=offer.lease_ms / 1000,
-        peer_lease=float(opened.lease) if opened.seconds else opened.lease / 1000,
+        peer_lease=_lease(float(opened.lease) if opened.seconds else opened.lease / 1000),
     )
+
+
+def _lease(seconds: float) -> float:
+    """A lease as it is held: one of no time would end the session at once, one of years would keep a dead one."""
+    return min(max(seconds, LEASE_LEAST), LEASE_MOST)

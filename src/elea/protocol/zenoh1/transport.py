@@ -113,7 +113,14 @@ class Receiver:
     )
 
     def __init__(
-        self, agreement: Agreement, now: float, *, max_message: int = MAX_MESSAGE, budget: int = REASSEMBLY_BYTES
+        self,
+        agreement: Agreement,
+        now: float,
+        *,
+        max_message: int = MAX_MESSAGE,
+        budget: int = REASSEMBLY_BYTES,
+        more: Callable[[int], bool] | None = None,
+        back: Callable[[int], None] | None = None,
     ) -> None:
         self.last_heard = now
         self.expires_after = agreement.peer_lease
@@ -135,7 +142,7 @@ class Receiver:
         self._reassemblies: dict[int, Reassembly] = {}
         self._marked = agreement.patch >= 1
         self.max_message = max_message
-        self._budget = Budget(max(budget, max_message))
+        self._budget = Budget(max(budget, max_message), more, back)
         self.memory: InMemory | None = None
         """What the other node shares, once it has said so; who ends the link takes it away."""
         self.on_memory: Callable[[bytes], InMemory | None] | None = None
@@ -150,6 +157,12 @@ class Receiver:
     def fragments_lost(self) -> int:
         """Fragments whose message never became whole."""
         return sum(each.lost for each in self._reassemblies.values())
+
+    def give_up(self) -> None:
+        """Free what the messages in the making have, since others need it; any thread may say so."""
+        self._budget.granted = 0
+        for reassembly in list(self._reassemblies.values()):
+            reassembly.revoke()
 
     def settle(self) -> None:
         """Copy what is still part of a view that was received."""
