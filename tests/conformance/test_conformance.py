@@ -41,6 +41,7 @@ def kind_of(check: Check) -> str:
     return f"{'udp' if check.link == 'datagram' else 'tcp'}-{check.dialect or 'zenoh2018'}"
 
 
+@pytest.mark.requirement("Z18-CNF-01", "Z18-REL-15")
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_broker_passes(broker: dict[str, str], kind: str) -> None:
