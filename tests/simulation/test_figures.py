@@ -32,6 +32,7 @@ def test_a_batch_costs_four_bytes_and_one_for_each_sample() -> None:
         assert batch_overhead(count) == count + (4 if count < 128 else 5)
 
 
+@pytest.mark.requirement("Z18-FRM-08")
 @pytest.mark.parametrize("dialect", ["zenoh2018", "xrce2017"])
 @pytest.mark.parametrize(("chunked", "loss"), [(False, 0.0), (False, 0.2), (True, 0.0)])
 @pytest.mark.parametrize("seed", range(5))

@@ -36,6 +36,7 @@ VERBS: Final = {
     "decode": "show what recorded bytes mean: hex lines, raw bytes, pcap and pcapng captures",
     "encode": "turn the JSON form of messages back into bytes",
     "key": "compare two key expressions, or check one",
+    "conformance": "check whether an endpoint keeps to the early protocol, requirement by requirement",
     "info": "show versions, what this installation can do, and what a session sees",
 }
 

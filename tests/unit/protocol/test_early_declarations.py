@@ -75,6 +75,7 @@ def test_an_id_in_anonymous_use_gets_no_name() -> None:
     assert commit(table, m.ResourceDecl(6, b"zenoh://a")) == (2, 6, [])
 
 
+@pytest.mark.requirement("Z18-DCL-19")
 def test_too_many_pending_declarations_are_refused() -> None:
     table = Declarations(ZENOH2018)
     for number in range(5000):
@@ -144,6 +145,19 @@ def test_periodic_push_waits_for_its_window() -> None:
     assert pulls.due(10.4) == []
     assert pulls.next_deadline(10.4) == pytest.approx(10.5)
     assert pulls.due(10.5)[0].samples == [1]
+
+
+@pytest.mark.requirement("Z18-PUL-10")
+def test_pulls_of_several_ids_take_turns() -> None:
+    pulls: Pulls[int] = Pulls(ZENOH2018)
+    for id in (2, 4):
+        pulls.subscribe(0, id, PULL, 0.0)
+        pulls.add(0, id, [id * 10 + number for number in range(4)], 0.0)
+        assert pulls.pull(0, 0, m.Pull(0, id), 0.0) is None
+
+    turns = [[(due.id, due.samples, due.ends) for due in pulls.due(0.0, 2)] for _ in range(2)]
+
+    assert turns == [[(2, [20, 21], False), (4, [40, 41], False)], [(2, [22, 23], True), (4, [42, 43], True)]]
 
 
 def test_too_many_pulls_end_the_session() -> None:

@@ -141,6 +141,7 @@ def test_good_declarations_pass(declaration: object) -> None:
     check_declaration(declaration)
 
 
+@pytest.mark.requirement("Z18-ENC-06", "Z18-RES-02", "Z18-DCL-07", "Z18-DCL-17")
 @pytest.mark.parametrize(
     ("declaration", "rule"),
     [

@@ -74,6 +74,7 @@ def test_open_is_answered_by_accept(generation: Generation) -> None:
     assert (mine[0].agreement.sn_bits, theirs[0].agreement.peer_conduits) == (28, 3)
 
 
+@pytest.mark.requirement("Z18-SES-01")
 def test_open_is_sent_again_and_given_up() -> None:
     one, _ = pair(open_retries=2)
     one.open(0.0)
@@ -330,6 +331,7 @@ def test_a_crowd_of_acknacks_brings_no_crowd_of_repetitions() -> None:
     assert [bool(packet[0] & 0x20) for packet in packets] == [False] * 31 + [True]
 
 
+@pytest.mark.requirement("Z18-REL-01", "Z18-REL-02", "Z18-BEC-01", "Z18-FRM-04", "Z18-FRM-05")
 @pytest.mark.parametrize("seed", range(300))
 def test_bad_network(seed: int) -> None:
     run_seed(seed)
@@ -413,3 +415,41 @@ def test_a_node_that_opens_at_every_hello_hears_none_in_its_session() -> None:
 
     assert session.to_send(0.0) == []
     assert session.dropped == 1
+
+
+@pytest.mark.requirement("Z18-FRM-05", "Z18-FRM-09")
+def test_small_messages_share_packets_and_none_is_split() -> None:
+    one, _ = opened(mtu=100, batches=False)
+    for number in range(30):
+        one.send(stream_entry(2, bytes([number]) * 20, reliable=True))
+
+    packets = one.to_send(0.0)
+
+    assert [len(packet) for packet in packets] == [96] * 7 + [48]
+    for packet in packets:  # each can be read by itself
+        assert all(len(found.message.payload) == 20 for found in ZENOH2018.codec.messages(packet))
+
+
+@pytest.mark.requirement("Z18-FRG-07")
+def test_a_message_of_more_fragments_than_the_window_is_refused() -> None:
+    one, other = opened(mtu=40, window=4, batches=False)
+    one.send(stream_entry(2, bytes(1000), reliable=True))
+    one.send(stream_entry(2, b"next", reliable=True))
+
+    arrived = [event.message.payload for event in talk(one, other)[1] if isinstance(event, Arrived)]
+
+    assert arrived == [b"next"]
+    assert one.conduit().reliable.oversized == 1
+
+
+@pytest.mark.requirement("Z18-LIV-04", "Z18-SES-05")
+@pytest.mark.parametrize(("lease", "is_open"), [(2.0, True), (2.1, False), (0.0, True)])
+def test_a_lease_above_the_bound_is_refused(lease: float, is_open: bool) -> None:
+    one = Session(ZENOH2018, Offer(b"one", lease=lease), initiates=True)
+    other = Session(ZENOH2018, Offer(b"other", lease=0.0, max_lease=2.0), initiates=False)
+    one.open(0.0)
+    told, _ = talk(one, other)
+
+    assert one.is_open is is_open
+    assert [type(event) for event in told] == [Opened if is_open else Ended]
+    assert [event.reason for event in told if isinstance(event, Ended)] == ([] if is_open else [5])
