@@ -17,8 +17,9 @@ from elea.uprotocol.protobuf import SIZED, fields, sized
 from elea.uprotocol.status import UCode
 from elea.uprotocol.uuid7 import UUID, new_uuid
 from elea.uprotocol.uuri import UUri
+from elea.uprotocol.zenohkey import resolved
 
-__all__ = ["UMessage"]
+__all__ = ["ReceivedMessage", "UMessage"]
 
 _UNSPECIFIED = UPayloadFormat.UNSPECIFIED
 
@@ -166,3 +167,15 @@ class UMessage(NamedTuple):
                 elif field == 2:
                     payload = value
         return cls(read_attributes(b"".join(attributes)), payload)
+
+
+class ReceivedMessage(UMessage):
+    """A message with the key it came by. It equals the message that was sent."""
+
+    key: str = ""
+
+    @property
+    def origin(self) -> UUri | None:
+        """The source, with the authority that the key says if the sender left it out."""
+        source = self.attributes.source
+        return None if source is None or not self.key else resolved(source, self.key)

@@ -11,32 +11,19 @@ from elea.model.logger import logger
 from elea.uprotocol.attachment import Known, read_known
 from elea.uprotocol.attributes import UAttributes, is_expired
 from elea.uprotocol.filters import is_wanted
-from elea.uprotocol.message import UMessage
+from elea.uprotocol.message import ReceivedMessage
 from elea.uprotocol.uuid7 import Clock
-from elea.uprotocol.uuri import UUri
-from elea.uprotocol.zenohkey import key_problem, resolved
+from elea.uprotocol.zenohkey import key_problem
 from elea.wire.details import attachment_of, is_deletion
 
 if TYPE_CHECKING:
     from elea.api.sample import Sample
 
-__all__ = ["Dropped", "ReceivedMessage", "SampleReader"]
+__all__ = ["Dropped", "SampleReader"]
 
 _log = logger("elea.uprotocol")
 
 _TUPLE: Final = tuple.__new__
-
-
-class ReceivedMessage(UMessage):
-    """A message with the key it came by. It equals the message that was sent."""
-
-    key: str = ""
-
-    @property
-    def origin(self) -> UUri | None:
-        """The source, with the authority that the key says if the sender left it out."""
-        source = self.attributes.source
-        return None if source is None or not self.key else resolved(source, self.key)
 
 
 class Dropped:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
+from elea.api.apierrors import ChannelClosed
 from elea.api.channels import Handler
 from elea.api.config import Config
 from elea.api.session import Session
@@ -86,6 +87,7 @@ class UTransportZenoh(LocalUri):
         self._listening: dict[Filters, Listening] = {}
         self._received: dict[Filters, Handler[UMessage]] = {}
         self._lock = threading.Lock()
+        self._receiving = threading.Lock()
         self._ends: list[Callable[[], None]] = []
         self._owns = False
         self._closed = False
@@ -256,19 +258,22 @@ class UTransportZenoh(LocalUri):
             timeout: seconds to wait if there is none.
 
         Raises:
-            UStatusError: NOT_FOUND (none has come), or as `register_listener`.
+            UStatusError: NOT_FOUND (none has come), UNAVAILABLE (the transport was closed), or as `register_listener`.
         """
         filters = self._resolved(source_filter, sink_filter)
-        channel = self._received.get(filters)
-        if channel is None:
-            channel = Handler(UPROTOCOL_RECEIVED, ring=True)
-            channel.source = self._session._node
-            self.register_listener(source_filter, sink_filter, channel.push)
-            self._received[filters] = channel
+        with self._receiving:
+            channel = self._received.get(filters)
+            if channel is None:
+                channel = Handler(UPROTOCOL_RECEIVED, ring=True)
+                channel.source = self._session._node
+                self.register_listener(source_filter, sink_filter, channel.push)
+                self._received[filters] = channel
         try:
             return channel.recv(timeout=timeout)
         except OperationTimeout:
             raise UStatusError(UCode.NOT_FOUND, f"no message from {source_filter} to {sink_filter}") from None
+        except ChannelClosed:
+            raise UStatusError(UCode.UNAVAILABLE, "this transport is closed") from None
 
     def _resolved(self, source: UUri, sink: UUri | None) -> Filters:
         authority = self.get_authority()

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 import elea
-from elea.model.limits import UPROTOCOL_KEYS_PER_MESSAGE
+from elea.model.limits import UPROTOCOL_KEYS_PER_MESSAGE, UPROTOCOL_RECEIVED
 from elea.uprotocol import ANY_UURI, UUID, UAttributes, UCode, UMessage, UPayloadFormat, UPriority, UStatusError, UUri
 from elea.uprotocol import open as open_transport
 from elea.uprotocol.attachment import read_known, write_attachment
-from elea.uprotocol.received import ReceivedMessage
+from elea.uprotocol.message import ReceivedMessage
 from elea.uprotocol.uuid7 import new_uuid
-from tests.interop.inbox import Inbox
+from tests.interop.inbox import Inbox, eventually
 from tests.unit.uprotocol.entities import FakeClock, alone, entity
 
 TOPIC = UUri.parse("//host1/10AB/3/80CD")
@@ -366,6 +366,61 @@ def test_receive_gives_what_has_come(session: elea.Session) -> None:
     transport.send(UMessage.publish(TOPIC, b"1", UPayloadFormat.TEXT))
 
     assert transport.receive(TOPIC, timeout=10).payload == b"1"
+
+
+def test_threads_that_receive_together_share_what_comes(session: elea.Session) -> None:
+    transport = entity(session, "//host1/10AB/3/0")
+    payloads = Inbox()
+
+    def receive() -> None:
+        payloads(transport.receive(ANY_UURI, OTHER, timeout=20).payload)
+
+    threads = [threading.Thread(target=receive) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    eventually(lambda: len(transport._received) == 1, "they receive")
+    for number in range(8):
+        transport.send(UMessage.notification(TOPIC, OTHER, bytes((number,)), UPayloadFormat.RAW))
+    found = payloads.take(8)
+    for thread in threads:
+        thread.join()
+
+    assert sorted(found) == [bytes((number,)) for number in range(8)]
+
+
+def test_the_oldest_that_nobody_receives_are_forgotten(session: elea.Session) -> None:
+    transport = entity(session, "//host1/10AB/3/0")
+    with pytest.raises(UStatusError, match="NOT_FOUND"):
+        transport.receive(TOPIC)
+    last = Inbox()
+    transport.register_listener(TOPIC, None, last)
+
+    for number in range(UPROTOCOL_RECEIVED + 5):
+        transport.send(UMessage.publish(TOPIC, str(number).encode(), UPayloadFormat.TEXT))
+    last.take(UPROTOCOL_RECEIVED + 5)
+
+    assert transport.receive(TOPIC).payload == b"5"
+
+
+def test_who_waits_to_receive_is_told_of_the_end(session: elea.Session) -> None:
+    transport = entity(session, "//host1/10AB/3/0")
+    codes = Inbox()
+
+    def receive() -> None:
+        try:
+            transport.receive(TOPIC, timeout=20)
+        except UStatusError as error:
+            codes(error.code)
+
+    thread = threading.Thread(target=receive)
+    thread.start()
+    eventually(lambda: transport._received, "it receives")
+    transport.close()
+    thread.join()
+
+    assert codes.one() is UCode.UNAVAILABLE
+    with pytest.raises(UStatusError, match="UNAVAILABLE"):
+        transport.receive(TOPIC)
 
 
 def test_a_closed_transport_does_nothing() -> None:

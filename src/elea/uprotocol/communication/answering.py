@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 from elea.model.logger import logger
 from elea.node.querytimeouts import Timeouts
 from elea.uprotocol.attributes import UAttributes, UMessageType, UPayloadFormat
-from elea.uprotocol.message import UMessage
+from elea.uprotocol.message import ReceivedMessage, UMessage
 from elea.uprotocol.payload import IntoPayload, UPayload, into_payload
-from elea.uprotocol.received import ReceivedMessage
 from elea.uprotocol.status import UCode, UStatus, UStatusError
 from elea.uprotocol.uuri import UUri
 
