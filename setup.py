@@ -86,6 +86,14 @@ WAY_OF_A_QUERY = [
     "space/routes.py",
     "space/space.py",
 ]
+WAY_OF_A_MESSAGE = [
+    "uprotocol/attachment.py",
+    "uprotocol/prepared.py",
+    "uprotocol/received.py",
+    "uprotocol/uuid7.py",
+]
+"""Of uProtocol."""
+
 WANTED = os.environ.get("ELEA_COMPILE", "auto")
 
 
@@ -97,7 +105,10 @@ def extensions() -> list[Extension]:
         from mypyc.build import mypycify
 
         modules: list[Extension] = mypycify(
-            [*(str(ELEA / each) for each in (*CODECS, *WAY_OF_A_SAMPLE, *WAY_OF_A_QUERY)), "--ignore-missing-imports"],
+            [
+                *(str(ELEA / each) for each in (*CODECS, *WAY_OF_A_SAMPLE, *WAY_OF_A_QUERY, *WAY_OF_A_MESSAGE)),
+                "--ignore-missing-imports",
+            ],
             opt_level="3",
             strip_asserts=False,
         )

@@ -147,6 +147,7 @@ __all__ = [
     "UDP_SOURCES",
     "UPROTOCOL_CALLS",
     "UPROTOCOL_KEYS",
+    "UPROTOCOL_KEYS_PER_MESSAGE",
     "UPROTOCOL_LISTENERS",
     "UPROTOCOL_LISTENERS_PER_FILTER",
     "UPROTOCOL_PENDING",
@@ -611,6 +612,9 @@ UATTRIBUTES_REMEMBERED_BYTES: Final = 1024
 
 UPROTOCOL_KEYS: Final = 4096
 """Pairs of source and sink whose key a uProtocol transport remembers; then all are forgotten and made again."""
+
+UPROTOCOL_KEYS_PER_MESSAGE: Final = 8
+"""Keys that attributes are remembered to have come by. There is one, unless senders leave out their authorities."""
 
 UPROTOCOL_LISTENERS: Final = 1000
 """Listeners of one uProtocol transport, unless it is told another number; the public Rust transport has 100."""

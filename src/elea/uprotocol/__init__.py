@@ -19,9 +19,8 @@ from elea.uprotocol.communication import (
     RpcServer,
     Subscriber,
 )
-from elea.uprotocol.message import UMessage
+from elea.uprotocol.message import ReceivedMessage, UMessage
 from elea.uprotocol.payload import UPayload
-from elea.uprotocol.received import ReceivedMessage
 from elea.uprotocol.status import InvalidUri, InvalidUuid, UCode, UStatus, UStatusError
 from elea.uprotocol.transport import LocalUri, LocalUriProvider, UListener, UTransport
 from elea.uprotocol.uuid7 import UUID, new_uuid

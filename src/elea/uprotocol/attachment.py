@@ -16,7 +16,17 @@ from elea.uprotocol.attributes import UAttributes, read_attributes, write_attrib
 from elea.uprotocol.uuid7 import UUID
 from elea.uprotocol.validation import id_problem, problem_of, problem_without_ids
 
-__all__ = ["VERSION", "read_attachment", "read_checked", "write_attachment", "write_checked"]
+__all__ = [
+    "VERSION",
+    "Known",
+    "Written",
+    "read_attachment",
+    "read_checked",
+    "read_known",
+    "write_attachment",
+    "write_checked",
+    "written",
+]
 
 VERSION: Final = 1
 DIALECT: Final = "uprotocol"
@@ -32,24 +42,39 @@ _SOME_ID: Final = UUID(0x7000, 1 << 63)
 _TUPLE: Final = tuple.__new__
 
 
-class _Known(NamedTuple):
+class Known:
     """What stands around the identifiers of a message."""
 
-    before: tuple[Any, ...]
-    """The fields from type to commstatus."""
-    after: tuple[Any, ...]
-    """Those from token to payload_format."""
-    problem: str
+    __slots__ = ("after", "before", "keys", "problem")
+
+    def __init__(self, attributes: UAttributes) -> None:
+        self.before: tuple[Any, ...] = tuple(attributes[1:8])
+        """The fields from type to commstatus."""
+        self.after: tuple[Any, ...] = tuple(attributes[9:])
+        """Those from token to payload_format."""
+        self.problem = problem_without_ids(attributes)
+        self.keys: set[str] = set()
+        """Some of the keys that such messages may come by (`elea.uprotocol.received`)."""
 
 
-class _Written(NamedTuple):
+class Written(NamedTuple):
+    """The same as bytes."""
+
     before: bytes
     after: bytes
     problem: str
+    """For which such a message may not be sent."""
+
+    def attachment(self, id: UUID, reqid: UUID | None) -> bytes:
+        """The attachment of a message with valid identifiers."""
+        first = _ID.pack(_ID_HEAD, id[0], _LSB, id[1])
+        if reqid is None:
+            return _HEAD + first + self.before
+        return b"".join((_HEAD, first, self.before, _ID.pack(_REQID_HEAD, reqid[0], _LSB, reqid[1]), self.after))
 
 
-_read: Final[dict[bytes | tuple[bytes, bytes], _Known]] = {}
-_written: Final[dict[tuple[Any, ...], _Written]] = {}
+_read: Final[dict[bytes | tuple[bytes, bytes], Known]] = {}
+_written: Final[dict[tuple[Any, ...], Written]] = {}
 
 
 def read_attachment(data: bytes) -> UAttributes:
@@ -58,11 +83,20 @@ def read_attachment(data: bytes) -> UAttributes:
     Raises:
         DecodeError: another version, or no protobuf.
     """
-    return read_checked(data)[0]
+    return read_known(data)[0]
 
 
 def read_checked(data: bytes) -> tuple[UAttributes, str]:
     """The attributes, and everything that is wrong with them (empty if nothing is).
+
+    Raises:
+        DecodeError: another version, or no protobuf.
+    """
+    return read_known(data)[:2]
+
+
+def read_known(data: bytes) -> tuple[UAttributes, str, Known | None]:
+    """The same, and what is known of all that differ in their identifiers only.
 
     Raises:
         DecodeError: another version, or no protobuf.
@@ -75,7 +109,9 @@ def read_checked(data: bytes) -> tuple[UAttributes, str]:
             known = _read.get(rest)
             if known is not None:
                 made = _TUPLE(UAttributes, (id, *known.before, None, *known.after))
-                return made, known.problem if id.is_valid else _joined(id_problem("id", id), known.problem)
+                if msb & 0xF000 == 0x7000 and lsb >> 62 == 2:
+                    return made, known.problem, known
+                return made, _joined(id_problem("id", id), known.problem), None
             if rest.startswith(_RESPONSE):
                 found = _read_response(id, rest)
                 if found is not None:
@@ -83,7 +119,7 @@ def read_checked(data: bytes) -> tuple[UAttributes, str]:
     return _read_plainly(data)
 
 
-def _read_plainly(data: bytes) -> tuple[UAttributes, str]:
+def _read_plainly(data: bytes) -> tuple[UAttributes, str, Known | None]:
     if len(data) < 2:
         raise Truncated(DIALECT, len(data), 2 - len(data), 0)
     if data[0] != VERSION:
@@ -97,7 +133,7 @@ def _read_plainly(data: bytes) -> tuple[UAttributes, str]:
     rest = data[_START:]
     if attributes.reqid is None and data[1:4] == _ID_HEAD and _is_short(rest) and _starts_anew(rest):
         _remember(rest, attributes)
-    return attributes, problem_of(attributes)
+    return attributes, problem_of(attributes), None
 
 
 def _is_short(*pieces: bytes) -> bool:
@@ -112,7 +148,7 @@ def _starts_anew(rest: bytes) -> bool:
         return False
 
 
-def _read_response(id: UUID, rest: bytes) -> tuple[UAttributes, str] | None:
+def _read_response(id: UUID, rest: bytes) -> tuple[UAttributes, str, Known | None] | None:
     """The same for a response, which has a second identifier in its middle; None if it has not."""
     at = rest.find(_REQID_HEAD)
     if at < 0 or len(rest) < at + _ID.size or rest[at + 11] != 0x11:
@@ -128,11 +164,11 @@ def _read_response(id: UUID, rest: bytes) -> tuple[UAttributes, str] | None:
     reqid = UUID(msb, lsb)
     made = _TUPLE(UAttributes, (id, *known.before, reqid, *known.after))
     if id.is_valid and reqid.is_valid:
-        return made, known.problem
-    return made, _joined(id_problem("id", id), known.problem, id_problem("reqid", reqid))
+        return made, known.problem, known
+    return made, _joined(id_problem("id", id), known.problem, id_problem("reqid", reqid)), None
 
 
-def _learn_response(pieces: tuple[bytes, bytes]) -> _Known | None:
+def _learn_response(pieces: tuple[bytes, bytes]) -> Known | None:
     """What stands around the identifiers. Both pieces must be whole fields of their own, or it is read plainly."""
     if not _is_short(*pieces):
         return None
@@ -146,11 +182,10 @@ def _learn_response(pieces: tuple[bytes, bytes]) -> _Known | None:
     return _remember(pieces, around._replace(reqid=_SOME_ID))
 
 
-def _remember(key: bytes | tuple[bytes, bytes], attributes: UAttributes) -> _Known:
+def _remember(key: bytes | tuple[bytes, bytes], attributes: UAttributes) -> Known:
     if len(_read) >= UATTRIBUTES_REMEMBERED:
         _read.clear()
-    problem = problem_without_ids(attributes)
-    _read[key] = known = _Known(tuple(attributes[1:8]), tuple(attributes[9:]), problem)
+    _read[key] = known = Known(attributes)
     return known
 
 
@@ -170,27 +205,33 @@ def write_checked(attributes: UAttributes) -> tuple[bytes, str]:
         EncodeError: a number does not fit its field.
     """
     id, reqid = attributes.id, attributes.reqid
-    key = (attributes[1:8], attributes[9:], reqid is None)
-    known = _written.get(key)
-    if known is None:
-        known = _learn_written(attributes, key)
+    known = written(attributes)
     if id is None or not id.msb or not id.lsb:
         return _HEAD + write_attributes(attributes), problem_of(attributes, sending=True)
     problem = known.problem
     if reqid is None:
         if not id.is_valid:
             problem = _joined(id_problem("id", id), problem)
-        return _HEAD + _ID.pack(_ID_HEAD, id.msb, _LSB, id.lsb) + known.before, problem
+        return known.attachment(id, None), problem
     if not id.is_valid or not reqid.is_valid:
         problem = _joined(id_problem("id", id), problem, id_problem("reqid", reqid))
     if not reqid.msb or not reqid.lsb:
         return _HEAD + write_attributes(attributes), problem
-    first = _ID.pack(_ID_HEAD, id.msb, _LSB, id.lsb)
-    second = _ID.pack(_REQID_HEAD, reqid.msb, _LSB, reqid.lsb)
-    return b"".join((_HEAD, first, known.before, second, known.after)), problem
+    return known.attachment(id, reqid), problem
 
 
-def _learn_written(attributes: UAttributes, key: tuple[Any, ...]) -> _Written:
+def written(attributes: UAttributes) -> Written:
+    """What all messages have in common that differ in their identifiers only; `reqid` says whether they have one.
+
+    Raises:
+        EncodeError: a number does not fit its field.
+    """
+    key = (attributes[1:8], attributes[9:], attributes.reqid is None)
+    known = _written.get(key)
+    return _learn_written(attributes, key) if known is None else known
+
+
+def _learn_written(attributes: UAttributes, key: tuple[Any, ...]) -> Written:
     if len(_written) >= UATTRIBUTES_REMEMBERED:
         _written.clear()
     problem = problem_without_ids(attributes, sending=True)
@@ -201,7 +242,7 @@ def _learn_written(attributes: UAttributes, key: tuple[Any, ...]) -> _Written:
         cut = plain._replace(token=None, traceparent=None, payload_format=0)
         before = write_attributes(cut)
         after = write_attributes(plain)[len(before) :]
-    _written[key] = known = _Written(before, after, problem)
+    _written[key] = known = Written(before, after, problem)
     return known
 
 

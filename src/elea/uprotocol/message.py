@@ -17,8 +17,9 @@ from elea.uprotocol.protobuf import SIZED, fields, sized
 from elea.uprotocol.status import UCode
 from elea.uprotocol.uuid7 import UUID, new_uuid
 from elea.uprotocol.uuri import UUri
+from elea.uprotocol.zenohkey import resolved
 
-__all__ = ["UMessage", "response_attributes"]
+__all__ = ["ReceivedMessage", "UMessage"]
 
 _UNSPECIFIED = UPayloadFormat.UNSPECIFIED
 
@@ -128,9 +129,22 @@ class UMessage(NamedTuple):
         code: UCode = UCode.OK,
     ) -> UMessage:
         """The answer to a request."""
-        attributes = response_attributes(request, id or new_uuid())
-        status = None if code is UCode.OK else code
-        return cls(attributes._replace(commstatus=status, payload_format=payload_format), payload)
+        attributes = UAttributes(
+            id or new_uuid(),
+            UMessageType.RESPONSE,
+            # The way back, with the same priority and time to live.
+            request.sink,
+            request.source,
+            request.priority,
+            request.ttl,
+            None,
+            None if code is UCode.OK else code,
+            request.id,
+            None,
+            None,
+            payload_format,
+        )
+        return cls(attributes, payload)
 
     def to_bytes(self) -> bytes:
         """The protobuf of the whole message."""
@@ -155,14 +169,13 @@ class UMessage(NamedTuple):
         return cls(read_attributes(b"".join(attributes)), payload)
 
 
-def response_attributes(request: UAttributes, id: UUID) -> UAttributes:
-    """The attributes of the answer to a request: the way back, the same priority and time to live."""
-    return UAttributes(
-        id,
-        UMessageType.RESPONSE,
-        request.sink,
-        request.source,
-        request.priority,
-        request.ttl,
-        reqid=request.id,
-    )
+class ReceivedMessage(UMessage):
+    """A message with the key it came by. It equals the message that was sent."""
+
+    key: str = ""
+
+    @property
+    def origin(self) -> UUri | None:
+        """The source, with the authority that the key says if the sender left it out."""
+        source = self.attributes.source
+        return None if source is None or not self.key else resolved(source, self.key)

@@ -6,38 +6,24 @@ import threading
 from typing import TYPE_CHECKING, Final
 
 from elea.model.errors import DecodeError
-from elea.model.limits import UPROTOCOL_KEYS
+from elea.model.limits import UPROTOCOL_KEYS_PER_MESSAGE
 from elea.model.logger import logger
-from elea.model.qos import SampleKind
-from elea.uprotocol.attachment import read_checked
-from elea.uprotocol.attributes import is_expired
+from elea.uprotocol.attachment import Known, read_known
+from elea.uprotocol.attributes import UAttributes, is_expired
 from elea.uprotocol.filters import is_wanted
-from elea.uprotocol.message import UMessage
+from elea.uprotocol.message import ReceivedMessage
 from elea.uprotocol.uuid7 import Clock
-from elea.uprotocol.uuri import UUri
-from elea.uprotocol.zenohkey import key_problem, resolved
+from elea.uprotocol.zenohkey import key_problem
+from elea.wire.details import attachment_of, is_deletion
 
 if TYPE_CHECKING:
     from elea.api.sample import Sample
 
-__all__ = ["Dropped", "ReceivedMessage", "SampleReader"]
+__all__ = ["Dropped", "SampleReader"]
 
 _log = logger("elea.uprotocol")
 
-_DELETE: Final = SampleKind.DELETE
 _TUPLE: Final = tuple.__new__
-
-
-class ReceivedMessage(UMessage):
-    """A message with the key it came by. It equals the message that was sent."""
-
-    key: str = ""
-
-    @property
-    def origin(self) -> UUri | None:
-        """The source, with the authority that the key says if the sender left it out."""
-        source = self.attributes.source
-        return None if source is None or not self.key else resolved(source, self.key)
 
 
 class Dropped:
@@ -66,44 +52,49 @@ class SampleReader:
     def __init__(self, clock: Clock, dropped: Dropped) -> None:
         self._clock = clock
         self._dropped = dropped
-        self._agreeing: set[tuple[str, UUri | None, UUri | None]] = set()
 
     def read(self, sample: Sample, *, has_sink_filter: bool) -> ReceivedMessage | None:
         """The message, or None if there is none to be delivered."""
-        key = str(sample.key_expr)
-        attachment = sample.attachment
-        if attachment is None or sample.kind is _DELETE:
-            self._dropped.add("attachment" if sample.kind is not _DELETE else "deleted", key, "no attributes")
+        raw = sample._raw
+        key = str(sample._key)
+        meta: bytes | None = raw[4]
+        if is_deletion(meta):
+            self._dropped.add("deleted", key, "a deletion has no attributes")
             return None
         try:
-            attributes, problem = read_checked(attachment.to_bytes())
+            attachment = attachment_of(meta)
+            if attachment is None:
+                self._dropped.add("attachment", key, "no attributes")
+                return None
+            attributes, problem, known = read_known(attachment)
         except DecodeError as error:
             self._dropped.add("attachment", key, str(error))
             return None
         if problem:
             self._dropped.add("invalid", key, problem)
             return None
-        if not is_wanted(attributes.type, has_sink_filter=has_sink_filter):
+        if not is_wanted(attributes[1], has_sink_filter=has_sink_filter):
             return None
-        if attributes.ttl and is_expired(attributes, self._clock()):
+        if attributes[5] and is_expired(attributes, self._clock()):
             self._dropped.add("expired", key, f"older than its {attributes.ttl} ms")
             return None
-        name = (key, attributes[2], attributes[3])
-        if name not in self._agreeing and not self._agrees(key, attributes.type, *name[1:]):
+        if (known is None or key not in known.keys) and not self._agrees(key, attributes, known):
             return None
-        payload = sample.payload.to_bytes()
+        payload = raw[5]
+        if type(payload) is not bytes:
+            payload = sample.payload.to_bytes()
         # Zenoh has no absent payload, but only a message with a payload has a format.
-        body = None if not payload and not attributes.payload_format else payload
-        message: ReceivedMessage = _TUPLE(ReceivedMessage, (attributes, body))
+        message: ReceivedMessage = _TUPLE(ReceivedMessage, (attributes, payload if payload or attributes[11] else None))
         message.key = key
         return message
 
-    def _agrees(self, key: str, type: int, source: UUri | None, sink: UUri | None) -> bool:
+    def _agrees(self, key: str, attributes: UAttributes, known: Known | None) -> bool:
         """Whether the attributes name the addresses that the key names."""
-        if problem := key_problem(key, type, source, sink):
+        if problem := key_problem(key, attributes.type, attributes.source, attributes.sink):
             self._dropped.add("key", key, problem)
             return False
-        if len(self._agreeing) >= UPROTOCOL_KEYS:
-            self._agreeing.clear()
-        self._agreeing.add((key, source, sink))
+        if known is not None:
+            if len(known.keys) >= UPROTOCOL_KEYS_PER_MESSAGE:
+                known.keys.clear()
+            known.keys.add(key)
         return True

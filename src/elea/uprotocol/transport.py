@@ -5,14 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from elea.uprotocol.attributes import UAttributes
 from elea.uprotocol.message import UMessage
 from elea.uprotocol.status import InvalidUri
+from elea.uprotocol.uuid7 import UUID
 from elea.uprotocol.uuri import ANY_AUTHORITY, UUri
 
 if TYPE_CHECKING:
     from elea.io.loop import Loop
 
-__all__ = ["ListenerFunction", "LocalUri", "LocalUriProvider", "UListener", "UTransport", "listener_function"]
+__all__ = [
+    "ListenerFunction",
+    "LocalUri",
+    "LocalUriProvider",
+    "PreparedMessages",
+    "UListener",
+    "UTransport",
+    "listener_function",
+]
 
 ListenerFunction = Callable[[UMessage], object]
 
@@ -79,6 +89,15 @@ class LocalUri:
         return uri
 
 
+class PreparedMessages(Protocol):
+    """Messages that differ in identifier and payload only."""
+
+    def send(
+        self, payload: bytes | None, id: UUID | None = None, reqid: UUID | None = None, *, wait: bool = True
+    ) -> None:
+        """Hand one more over, with an identifier of its own unless one is given; as `UTransport.send`."""
+
+
 class UTransport(LocalUriProvider, Protocol):
     """Sends whole messages, and tells listeners of those that come."""
 
@@ -88,6 +107,9 @@ class UTransport(LocalUriProvider, Protocol):
 
     def send(self, message: UMessage, *, wait: bool = True) -> None:
         """Hand a message over: on its way then, not yet there. Without `wait` it is refused if there is no room."""
+
+    def prepare(self, attributes: UAttributes) -> PreparedMessages:
+        """Check once what messages have in common that differ in identifier and payload only."""
 
     def register_listener(
         self, source_filter: UUri, sink_filter: UUri | None, listener: UListener | ListenerFunction

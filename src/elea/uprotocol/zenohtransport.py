@@ -7,6 +7,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
+from elea.api.apierrors import ChannelClosed
 from elea.api.channels import Handler
 from elea.api.config import Config
 from elea.api.session import Session
@@ -19,11 +20,12 @@ from elea.model.limits import (
     UPROTOCOL_RECEIVED,
 )
 from elea.model.qos import CongestionControl, Locality, Qos
-from elea.uprotocol.attachment import write_checked
-from elea.uprotocol.attributes import UMessageType
+from elea.uprotocol.attachment import write_checked, written
+from elea.uprotocol.attributes import UAttributes, UMessageType
 from elea.uprotocol.filters import check_filters
 from elea.uprotocol.listeners import Listening
 from elea.uprotocol.message import UMessage
+from elea.uprotocol.prepared import Prepared
 from elea.uprotocol.received import Dropped, SampleReader
 from elea.uprotocol.status import UCode, UStatusError
 from elea.uprotocol.transport import ListenerFunction, LocalUri, UListener, listener_function
@@ -31,7 +33,7 @@ from elea.uprotocol.uuid7 import Clock, now_ms
 from elea.uprotocol.uuri import UUri
 from elea.uprotocol.zenohkey import key_of
 from elea.uprotocol.zenohpriority import zenoh_priority
-from elea.wire.details import pack_parts
+from elea.wire.details import pack_attachment
 
 if TYPE_CHECKING:
     from elea.api.putroute import PutRoute
@@ -43,8 +45,8 @@ _REQUEST: Final = UMessageType.REQUEST
 _PUBLISH: Final = UMessageType.PUBLISH
 
 Filters = tuple[UUri, "UUri | None"]
-Outlet = tuple["PutRoute", int, bool]
-"""Where messages go, their quality of service, and whether somebody must be there to get them."""
+Outlet = tuple["PutRoute", int, "UUri | None"]
+"""Where messages go, their quality of service, and who must be there to get them, if anybody."""
 
 
 class UTransportZenoh(LocalUri):
@@ -85,6 +87,7 @@ class UTransportZenoh(LocalUri):
         self._listening: dict[Filters, Listening] = {}
         self._received: dict[Filters, Handler[UMessage]] = {}
         self._lock = threading.Lock()
+        self._receiving = threading.Lock()
         self._ends: list[Callable[[], None]] = []
         self._owns = False
         self._closed = False
@@ -134,23 +137,52 @@ class UTransportZenoh(LocalUri):
             problem = "; ".join(part for part in (problem, "payload_format is set, but there is no payload") if part)
         if problem:
             raise UStatusError(UCode.INVALID_ARGUMENT, problem)
-        outlet = self._outlets.get(attributes[1:5])
-        if outlet is None:
-            outlet = self._outlet(message)
-        route, qos, must_arrive = outlet
-        if self._closed or self._session.is_closed():
-            raise UStatusError(UCode.UNAVAILABLE, "this transport is closed")
-        if must_arrive and not self._reaches(route):
-            raise UStatusError(UCode.UNAVAILABLE, f"nobody listens to {attributes.sink} now; try again later")
+        outlet = self._outlet(attributes)
+        self.check(outlet)
+        route, qos, _ = outlet
         if payload is None:
             payload = b""
         elif type(payload) is not bytes:
             raise UStatusError(UCode.INVALID_ARGUMENT, f"the payload is {type(payload).__name__} and not bytes")
-        return route, pack_parts(False, None, 0, None, attachment, None), payload, qos
+        return route, pack_attachment(attachment), payload, qos
 
-    def _outlet(self, message: UMessage) -> Outlet:
+    def prepare(self, attributes: UAttributes) -> Prepared:
+        """Messages with these attributes, but for their identifiers, to be sent again and again.
+
+        ::
+
+            speed = transport.prepare(UMessage.publish(topic, payload_format=UPayloadFormat.TEXT).attributes)
+            speed.send(b"50")
+
+        Args:
+            attributes: of one of them; `id` is not looked at, `reqid` only whether there is one.
+
+        Raises:
+            UStatusError: INVALID_ARGUMENT, PERMISSION_DENIED: as `send`.
+        """
+        known = written(attributes)
+        if known.problem:
+            raise UStatusError(UCode.INVALID_ARGUMENT, known.problem)
+        has_format, has_reqid = bool(attributes.payload_format), attributes.reqid is not None
+        return Prepared(self, known, self._outlet(attributes), has_format=has_format, has_reqid=has_reqid)
+
+    def check(self, outlet: Outlet) -> None:
+        """Raises UStatusError(UNAVAILABLE) if nothing can be sent there now, or nobody is there who must be."""
+        if self._closed or self._session.is_closed():
+            raise UStatusError(UCode.UNAVAILABLE, "this transport is closed")
+        route, _, sink = outlet
+        if sink is not None:
+            if route.generation != self._session._node.generation:
+                route.refresh()
+            if not route.ways and not route.boxes:
+                raise UStatusError(UCode.UNAVAILABLE, f"nobody listens to {sink} now; try again later")
+
+    def _outlet(self, attributes: UAttributes) -> Outlet:
         """Where messages with this source, sink and priority go; they are valid."""
-        attributes = message.attributes
+        known = self._outlets.get(attributes[1:5])
+        return self._new_outlet(attributes) if known is None else known
+
+    def _new_outlet(self, attributes: UAttributes) -> Outlet:
         source = attributes.source
         assert source is not None
         if self._own_source_only and source.with_authority(self.get_authority()).authority_name != self.get_authority():
@@ -165,14 +197,10 @@ class UTransportZenoh(LocalUri):
         if len(self._outlets) >= UPROTOCOL_KEYS:
             self._outlets.clear()
         route = PutRoute(self._session, key, Locality.ANY, numbered=numbered)
-        outlet = route, Qos(zenoh_priority(attributes.priority), control).raw, attributes.type == _REQUEST
+        sink = attributes.sink if attributes.type == _REQUEST else None
+        outlet = route, Qos(zenoh_priority(attributes.priority), control).raw, sink
         self._outlets[attributes[1:5]] = outlet
         return outlet
-
-    def _reaches(self, route: PutRoute) -> bool:
-        if route.generation != self._session._node.generation:
-            route.refresh()
-        return bool(route.ways or route.boxes)
 
     # -- receiving
 
@@ -230,19 +258,22 @@ class UTransportZenoh(LocalUri):
             timeout: seconds to wait if there is none.
 
         Raises:
-            UStatusError: NOT_FOUND (none has come), or as `register_listener`.
+            UStatusError: NOT_FOUND (none has come), UNAVAILABLE (the transport was closed), or as `register_listener`.
         """
         filters = self._resolved(source_filter, sink_filter)
-        channel = self._received.get(filters)
-        if channel is None:
-            channel = Handler(UPROTOCOL_RECEIVED, ring=True)
-            channel.source = self._session._node
-            self.register_listener(source_filter, sink_filter, channel.push)
-            self._received[filters] = channel
+        with self._receiving:
+            channel = self._received.get(filters)
+            if channel is None:
+                channel = Handler(UPROTOCOL_RECEIVED, ring=True)
+                channel.source = self._session._node
+                self.register_listener(source_filter, sink_filter, channel.push)
+                self._received[filters] = channel
         try:
             return channel.recv(timeout=timeout)
         except OperationTimeout:
             raise UStatusError(UCode.NOT_FOUND, f"no message from {source_filter} to {sink_filter}") from None
+        except ChannelClosed:
+            raise UStatusError(UCode.UNAVAILABLE, "this transport is closed") from None
 
     def _resolved(self, source: UUri, sink: UUri | None) -> Filters:
         authority = self.get_authority()

@@ -23,9 +23,11 @@ __all__ = [
     "STAMPED_PUT",
     "Parts",
     "RawSample",
+    "attachment_of",
     "has_timestamp",
     "is_deletion",
     "pack",
+    "pack_attachment",
     "pack_parts",
     "read_stamp",
     "unpack",
@@ -45,6 +47,12 @@ STAMPED: Final = 0x20
 """The bit of the first byte of packed details that tells of a timestamp, which then follows it."""
 STAMPED_PUT: Final = 0x21
 """The first byte of the details of a put that has a timestamp and nothing else."""
+
+ATTACHED: Final = 0x81
+"""That of a put with extensions, and neither timestamp nor encoding."""
+_ATTACHMENT: Final = 0x43
+"""The header of an attachment behind which there is no other extension."""
+_ATTACHED_HEADS: Final = tuple(bytes((ATTACHED, _ATTACHMENT, size)) for size in range(0x80))
 
 PUT: Final = SampleKind.PUT
 DELETE: Final = SampleKind.DELETE
@@ -86,6 +94,18 @@ def pack_parts(
     return bytes(out[:-1]) if len(out) > 2 else None
 
 
+def pack_attachment(attachment: bytes) -> bytes:
+    """The same for a put with an attachment and nothing else."""
+    size = len(attachment)
+    if size < 0x80:
+        return _ATTACHED_HEADS[size] + attachment
+    if size < 0x4000:
+        return bytes((ATTACHED, _ATTACHMENT, size & 0x7F | 0x80, size >> 7)) + attachment
+    packed = pack_parts(False, None, 0, None, attachment, None)
+    assert packed is not None
+    return packed
+
+
 def unpack(meta: bytes | None) -> Details:
     """The details that were packed.
 
@@ -113,6 +133,25 @@ def unpack_parts(meta: bytes) -> Parts:
     if put.encoding is not None:
         id, schema = put.encoding.id, put.encoding.schema
     return False, _stamp(put.timestamp), id, schema, put.attachment, _source(put.source_info)
+
+
+def attachment_of(meta: bytes | None) -> bytes | None:
+    """The attachment alone; None if there is none.
+
+    Raises:
+        DecodeError: as `unpack`.
+    """
+    if meta is None:
+        return None
+    # Whoever attaches something mostly says nothing else: then it is all that is behind its size.
+    if meta[0] == ATTACHED and len(meta) > 3 and meta[1] == _ATTACHMENT:
+        size = meta[2]
+        if size < 0x80:
+            if len(meta) == size + 3:
+                return meta[3:]
+        elif 0 < meta[3] < 0x80 and len(meta) == (size & 0x7F | meta[3] << 7) + 4:
+            return meta[4:]
+    return unpack_parts(meta)[4]
 
 
 def is_deletion(meta: bytes | None) -> bool:

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 import elea
-from elea.uprotocol import ANY_UURI, UAttributes, UCode, UMessage, UPayloadFormat, UPriority, UStatusError, UUri
+from elea.model.limits import UPROTOCOL_KEYS_PER_MESSAGE, UPROTOCOL_RECEIVED
+from elea.uprotocol import ANY_UURI, UUID, UAttributes, UCode, UMessage, UPayloadFormat, UPriority, UStatusError, UUri
 from elea.uprotocol import open as open_transport
-from elea.uprotocol.attachment import write_attachment
-from elea.uprotocol.received import ReceivedMessage
+from elea.uprotocol.attachment import read_known, write_attachment
+from elea.uprotocol.message import ReceivedMessage
 from elea.uprotocol.uuid7 import new_uuid
-from tests.interop.inbox import Inbox
+from tests.interop.inbox import Inbox, eventually
 from tests.unit.uprotocol.entities import FakeClock, alone, entity
 
 TOPIC = UUri.parse("//host1/10AB/3/80CD")
@@ -367,6 +368,61 @@ def test_receive_gives_what_has_come(session: elea.Session) -> None:
     assert transport.receive(TOPIC, timeout=10).payload == b"1"
 
 
+def test_threads_that_receive_together_share_what_comes(session: elea.Session) -> None:
+    transport = entity(session, "//host1/10AB/3/0")
+    payloads = Inbox()
+
+    def receive() -> None:
+        payloads(transport.receive(ANY_UURI, OTHER, timeout=20).payload)
+
+    threads = [threading.Thread(target=receive) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    eventually(lambda: len(transport._received) == 1, "they receive")
+    for number in range(8):
+        transport.send(UMessage.notification(TOPIC, OTHER, bytes((number,)), UPayloadFormat.RAW))
+    found = payloads.take(8)
+    for thread in threads:
+        thread.join()
+
+    assert sorted(found) == [bytes((number,)) for number in range(8)]
+
+
+def test_the_oldest_that_nobody_receives_are_forgotten(session: elea.Session) -> None:
+    transport = entity(session, "//host1/10AB/3/0")
+    with pytest.raises(UStatusError, match="NOT_FOUND"):
+        transport.receive(TOPIC)
+    last = Inbox()
+    transport.register_listener(TOPIC, None, last)
+
+    for number in range(UPROTOCOL_RECEIVED + 5):
+        transport.send(UMessage.publish(TOPIC, str(number).encode(), UPayloadFormat.TEXT))
+    last.take(UPROTOCOL_RECEIVED + 5)
+
+    assert transport.receive(TOPIC).payload == b"5"
+
+
+def test_who_waits_to_receive_is_told_of_the_end(session: elea.Session) -> None:
+    transport = entity(session, "//host1/10AB/3/0")
+    codes = Inbox()
+
+    def receive() -> None:
+        try:
+            transport.receive(TOPIC, timeout=20)
+        except UStatusError as error:
+            codes(error.code)
+
+    thread = threading.Thread(target=receive)
+    thread.start()
+    eventually(lambda: transport._received, "it receives")
+    transport.close()
+    thread.join()
+
+    assert codes.one() is UCode.UNAVAILABLE
+    with pytest.raises(UStatusError, match="UNAVAILABLE"):
+        transport.receive(TOPIC)
+
+
 def test_a_closed_transport_does_nothing() -> None:
     with open_transport(alone(), "//host1/10AB/3/0") as transport:
         transport.register_listener(TOPIC, None, print)
@@ -386,3 +442,69 @@ def test_a_transport_that_reaches_nobody_says_so() -> None:
         open_transport(nowhere, "//host1/10AB/3/0")
 
     assert caught.value.code is UCode.UNAVAILABLE
+
+
+def test_prepared_messages_are_those_that_are_sent_one_by_one(session: elea.Session) -> None:
+    transport = entity(session, "//host1/10AB/3/0")
+    samples, asked = Inbox(), Inbox()
+    session.declare_subscriber("up/**", samples)
+    transport.register_listener(ANY_UURI, METHOD, asked)
+    request = UMessage.request(CLIENT, METHOD, b"x", 6, ttl=60_000, token="t" * 200)
+    messages = [
+        UMessage.publish(TOPIC, b"50", UPayloadFormat.TEXT, ttl=60_000),
+        UMessage.notification(TOPIC, CLIENT),
+        request,
+        UMessage.response(request.attributes, b"y", UPayloadFormat.RAW, code=UCode.ABORTED),
+    ]
+
+    for message in messages:
+        transport.send(message)
+        attributes = message.attributes
+        transport.prepare(attributes).send(message.payload, attributes.id, attributes.reqid)
+
+    found = samples.take(8)
+    forms = [(str(one.key_expr), one.attachment.to_bytes(), one.payload.to_bytes(), one.priority) for one in found]
+    assert forms[0::2] == forms[1::2]
+    assert [asked.one(), asked.one()] == [request, request]
+
+
+def test_what_cannot_be_prepared_or_sent_is_refused(session: elea.Session) -> None:
+    transport = entity(session, "//host1/10AB/3/0", own_source_only=True)
+    topic = transport.prepare(UMessage.publish(TOPIC, payload_format=UPayloadFormat.TEXT).attributes)
+    answer = transport.prepare(
+        UMessage.response(UMessage.request(OTHER, CLIENT.with_resource(5), ttl=1).attributes).attributes
+    )
+
+    def code(call: Any, *arguments: object, **more: object) -> UCode:
+        with pytest.raises(UStatusError) as caught:
+            call(*arguments, **more)
+        return caught.value.code
+
+    assert code(transport.prepare, UMessage.publish(METHOD).attributes) is UCode.INVALID_ARGUMENT
+    assert code(transport.prepare, UMessage.publish(UUri.parse("//x/1/1/8000")).attributes) is UCode.PERMISSION_DENIED
+    assert code(topic.send, None) is UCode.INVALID_ARGUMENT
+    assert code(topic.send, "text") is UCode.INVALID_ARGUMENT
+    assert code(topic.send, b"", UUID(1, 2)) is UCode.INVALID_ARGUMENT
+    assert code(answer.send, None) is UCode.INVALID_ARGUMENT
+    assert code(answer.send, None, None, UUID(1, 2)) is UCode.INVALID_ARGUMENT
+    request = transport.prepare(UMessage.request(CLIENT, METHOD, ttl=1).attributes)
+    assert code(request.send, None) is UCode.UNAVAILABLE
+    transport.close()
+    assert code(topic.send, b"") is UCode.UNAVAILABLE
+
+
+def test_few_keys_of_attributes_are_remembered(session: elea.Session) -> None:
+    """A publisher may leave out its authority, so any number of keys may have the same attributes."""
+    receiver = entity(session, "//host1/10AB/3/0")
+    inbox = Inbox()
+    receiver.register_listener(ANY_UURI, None, inbox)
+    message = UMessage.publish(UUri.parse("/10AB/3/80CE"))
+
+    for number in range(3 * UPROTOCOL_KEYS_PER_MESSAGE):
+        for _ in range(2):
+            entity(session, f"//host{number}/10AB/3/0").send(message)
+    inbox.take(6 * UPROTOCOL_KEYS_PER_MESSAGE)
+
+    known = read_known(write_attachment(message.attributes))[2]
+    assert known is not None
+    assert 0 < len(known.keys) <= UPROTOCOL_KEYS_PER_MESSAGE

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from elea.model.details import Details
 from elea.model.encoding import Encoding
+from elea.model.errors import DecodeError
 from elea.model.node_id import NodeId
 from elea.model.qos import SampleKind
 from elea.model.timestamp import Timestamp
 from elea.wire.details import (
     STAMPED,
     STAMPED_PUT,
+    attachment_of,
     has_timestamp,
     is_deletion,
     pack,
+    pack_attachment,
     pack_parts,
     read_stamp,
     unpack,
@@ -86,3 +91,32 @@ def test_details_show_what_they_have() -> None:
     assert repr(Details()) == "Details(SampleKind.PUT, Encoding('zenoh/bytes'), None, None, None)"
     assert Details() != Details(attachment=b"x")
     assert Details() != "Details"
+
+
+@pytest.mark.parametrize("size", [0, 1, 127, 128, 300, 16_383, 16_384, 70_000])
+def test_an_attachment_alone_is_packed_and_found_as_with_others(size: int) -> None:
+    attachment = bytes(size)
+    alone = pack_parts(False, None, 0, None, attachment, None)
+
+    assert pack_attachment(attachment) == alone
+    assert attachment_of(alone) == attachment
+    stamped = pack_parts(False, (1 << 60, b"\x01"), 0, None, attachment, None)
+    assert attachment_of(stamped) == attachment
+    others = pack_parts(False, None, 10, b"s", attachment, (b"\x01", 2, 3))
+    assert attachment_of(others) == attachment
+    assert attachment_of(pack_parts(False, None, 10, None, None, None)) is None
+    assert attachment_of(None) is None
+
+
+@pytest.mark.parametrize("octets", ["8143", "81430578", "81438000", "814381007878", "8143808001", "81c3007878"])
+def test_an_attachment_of_nonsense_is_what_unpacking_says(octets: str) -> None:
+    meta = bytes.fromhex(octets)
+
+    assert _said(attachment_of, meta) == _said(lambda data: unpack_parts(data)[4], meta)
+
+
+def _said(read: Callable[[bytes], bytes | None], meta: bytes) -> object:
+    try:
+        return read(meta)
+    except (DecodeError, IndexError) as error:  # it is cut off, which what came over a link never is
+        return str(error)

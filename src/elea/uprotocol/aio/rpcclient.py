@@ -58,13 +58,15 @@ class RpcClient:
     ) -> UPayload | None:
         """Call a method and wait for its answer; errors as in `elea.uprotocol.RpcClient`. Cancelling ends the wait."""
         request = request_message(self._transport, method, payload, options)
+        id = request.attributes.id
+        assert id is not None
         result: Result = self._loop.create_future()
-        self._calls.begin(request, partial(self._settle, result))
+        self._calls.begin(id, request.attributes, partial(self._settle, result))
         try:
             await self._transport.send(request)
             outcome = await result
         finally:
-            self._calls.forget(request)
+            self._calls.forget(id)
         if isinstance(outcome, UStatusError):
             raise outcome
         return outcome

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 from elea.model.logger import logger
 from elea.node.querytimeouts import Timeouts
 from elea.uprotocol.attributes import UAttributes, UMessageType, UPayloadFormat
-from elea.uprotocol.message import UMessage
+from elea.uprotocol.message import ReceivedMessage, UMessage
 from elea.uprotocol.payload import IntoPayload, UPayload, into_payload
-from elea.uprotocol.received import ReceivedMessage
 from elea.uprotocol.status import UCode, UStatus, UStatusError
 from elea.uprotocol.uuri import UUri
 
@@ -52,19 +51,17 @@ def any_client(origin: UUri | None) -> UUri:
 class Request:
     """A request being worked on: answered once, by the handler or by its deadline."""
 
-    __slots__ = ("_answerer", "attributes", "payload")
+    __slots__ = ("_answerer", "attributes", "number", "payload")
 
     def __init__(self, answerer: Answerer, message: UMessage) -> None:
         self._answerer = answerer
         self.attributes = _with_authority(message)
         data = message.payload
         self.payload = None if data is None else UPayload(data, message.attributes.payload_format)
-
-    @property
-    def number(self) -> int:
+        id = self.attributes.id
+        assert id is not None
+        self.number = id.number
         """Its identifier."""
-        assert self.attributes.id is not None
-        return self.attributes.id.number
 
     def answer(self, value: IntoPayload) -> None:
         """The handler has returned this."""

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Final
 from elea.model.errors import DecodeError
 from elea.model.limits import UPROTOCOL_PENDING
 from elea.node.querytimeouts import Timeouts
-from elea.uprotocol.attributes import UMessageType
+from elea.uprotocol.attributes import UAttributes, UMessageType
 from elea.uprotocol.message import UMessage
 from elea.uprotocol.payload import UPayload
 from elea.uprotocol.status import UCode, UStatus, UStatusError, code_of
+from elea.uprotocol.uuid7 import UUID
 
 if TYPE_CHECKING:
     from elea.io.loop import Loop
@@ -29,7 +30,7 @@ class Calls:
     """The calls of one client that wait for an answer."""
 
     def __init__(self, loop: Loop) -> None:
-        self._waiting: dict[int, tuple[Done, UMessage]] = {}
+        self._waiting: dict[int, tuple[Done, UAttributes]] = {}
         self._timeouts = Timeouts(loop, self._waiting, self._expired)
         self._lock = threading.Lock()
         self._closed = False
@@ -40,29 +41,27 @@ class Calls:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def begin(self, request: UMessage, done: Done) -> None:
-        """Wait for the answer to a request: `done` is called once, in any thread.
+    def begin(self, id: UUID, request: UAttributes, done: Done) -> None:
+        """Wait for the answer to a request with this id and these attributes: `done` is called once, in any thread.
 
         Raises:
             UStatusError: ALREADY_EXISTS (a call with this id waits), RESOURCE_EXHAUSTED, CANCELLED (it has ended).
         """
-        id, ttl = request.attributes.id, request.attributes.ttl
-        assert id is not None
+        number, ttl = id.number, request.ttl
         assert ttl
         with self._lock:
             if self._closed:
                 raise UStatusError(UCode.CANCELLED, "this client is closed")
             if len(self._waiting) >= UPROTOCOL_PENDING:
                 raise UStatusError(UCode.RESOURCE_EXHAUSTED, f"{UPROTOCOL_PENDING} calls wait for answers already")
-            if id.number in self._waiting:
+            if number in self._waiting:
                 raise UStatusError(UCode.ALREADY_EXISTS, f"a call with id {id} waits for its answer already")
-            self._waiting[id.number] = done, request
-        self._timeouts.add(ttl / 1000, id.number)
+            self._waiting[number] = done, request
+        self._timeouts.add(ttl / 1000, number)
 
-    def forget(self, request: UMessage) -> bool:
+    def forget(self, id: UUID) -> bool:
         """Nobody waits for the answer any more; whether somebody did."""
-        id = request.attributes.id
-        return id is not None and self._waiting.pop(id.number, None) is not None
+        return self._waiting.pop(id.number, None) is not None
 
     def arrived(self, message: UMessage) -> None:
         """A message for this entity: notifications come here, too."""
@@ -81,8 +80,7 @@ class Calls:
             return
         done, request = found
         self.timed_out += 1
-        sink, ttl = request.attributes.sink, request.attributes.ttl
-        done(UStatusError(UCode.DEADLINE_EXCEEDED, f"no answer from {sink} within {ttl} ms"))
+        done(UStatusError(UCode.DEADLINE_EXCEEDED, f"no answer from {request.sink} within {request.ttl} ms"))
 
     def close(self) -> None:
         """Give up all that wait."""
@@ -91,7 +89,7 @@ class Calls:
             given_up = list(self._waiting.values())
             self._waiting.clear()
         for done, request in given_up:
-            done(UStatusError(UCode.CANCELLED, f"the client was closed before {request.attributes.sink} answered"))
+            done(UStatusError(UCode.CANCELLED, f"the client was closed before {request.sink} answered"))
 
 
 def outcome_of(response: UMessage) -> UPayload | UStatusError | None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from elea.model.limits import UPROTOCOL_KEYS
 from elea.uprotocol.communication.calloptions import PLAIN, CallOptions
 from elea.uprotocol.message import UMessage
 from elea.uprotocol.payload import IntoPayload, into_payload
-from elea.uprotocol.transport import LocalUriProvider, UTransport
+from elea.uprotocol.transport import LocalUriProvider, PreparedMessages, UTransport
 
 __all__ = ["Publisher", "publish_message"]
 
@@ -37,6 +38,7 @@ class Publisher:
 
     def __init__(self, transport: UTransport) -> None:
         self._transport = transport
+        self._prepared: dict[tuple[int, int, CallOptions | None], PreparedMessages] = {}
 
     def publish(self, resource_id: int, payload: IntoPayload = None, options: CallOptions | None = None) -> None:
         """Publish on the topic `resource_id`.
@@ -44,4 +46,13 @@ class Publisher:
         Raises:
             UStatusError: INVALID_ARGUMENT: it is no topic, or the options are wrong; UNAVAILABLE: no session.
         """
-        self._transport.send(publish_message(self._transport, resource_id, payload, options))
+        data, form = into_payload(payload)
+        key = resource_id, form, options
+        prepared = self._prepared.get(key)
+        if prepared is None:
+            message = publish_message(self._transport, resource_id, payload, options)
+            prepared = self._transport.prepare(message.attributes)
+            if len(self._prepared) >= UPROTOCOL_KEYS:
+                self._prepared.clear()
+            self._prepared[key] = prepared
+        prepared.send(data, None if options is None else options.id)

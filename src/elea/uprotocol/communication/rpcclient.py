@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from elea.api.channels import Handler
+from elea.model.limits import UPROTOCOL_KEYS
+from elea.uprotocol.attributes import UAttributes
 from elea.uprotocol.communication.calloptions import PLAIN, CallOptions
 from elea.uprotocol.communication.calls import Calls
 from elea.uprotocol.message import UMessage
 from elea.uprotocol.payload import IntoPayload, UPayload, into_payload
 from elea.uprotocol.status import UCode, UStatusError
-from elea.uprotocol.transport import LocalUriProvider, UTransport
+from elea.uprotocol.transport import LocalUriProvider, PreparedMessages, UTransport
+from elea.uprotocol.uuid7 import UUID, new_uuid
 from elea.uprotocol.uuri import ANY_UURI, UUri
 
 if TYPE_CHECKING:
@@ -44,11 +47,12 @@ def request_message(who: LocalUriProvider, method: UUri, payload: IntoPayload, o
 class PendingCall:
     """A call that is under way."""
 
-    __slots__ = ("_calls", "_channel", "_request")
+    __slots__ = ("_calls", "_channel", "_id", "_method")
 
-    def __init__(self, calls: Calls, request: UMessage, source: Source) -> None:
+    def __init__(self, calls: Calls, id: UUID, method: UUri, source: Source) -> None:
         self._calls = calls
-        self._request = request
+        self._id = id
+        self._method = method
         # Whoever waits at it reads the link meanwhile, so that nobody has to wake it (elea.api.channels).
         self._channel: Handler[tuple[UPayload | UStatusError | None]] = Handler(1)
         self._channel.source = source
@@ -71,8 +75,8 @@ class PendingCall:
 
     def cancel(self) -> None:
         """Wait no more: it ends with CANCELLED, unless it has ended."""
-        if self._calls.forget(self._request):
-            self.settle(UStatusError(UCode.CANCELLED, f"call of {self._request.attributes.sink} was cancelled"))
+        if self._calls.forget(self._id):
+            self.settle(UStatusError(UCode.CANCELLED, f"call of {self._method} was cancelled"))
 
 
 class RpcClient:
@@ -92,6 +96,7 @@ class RpcClient:
         """
         self._transport = transport
         self._calls = Calls(transport.loop)
+        self._prepared: dict[tuple[UUri, int, CallOptions | None], tuple[UAttributes, PreparedMessages]] = {}
         transport.register_listener(ANY_UURI, transport.get_source(), self._calls.arrived)
         transport.on_close(self._calls.close)
 
@@ -111,13 +116,22 @@ class RpcClient:
         Raises:
             UStatusError: as `invoke_method`, where it is known at once.
         """
-        request = request_message(self._transport, method, payload, options)
-        call = PendingCall(self._calls, request, self._transport)
-        self._calls.begin(request, call.settle)
+        data, form = into_payload(payload)
+        key = method, form, options
+        found = self._prepared.get(key)
+        if found is None:
+            request = request_message(self._transport, method, payload, options).attributes
+            if len(self._prepared) >= UPROTOCOL_KEYS:
+                self._prepared.clear()
+            self._prepared[key] = found = request, self._transport.prepare(request)
+        request, prepared = found
+        id = new_uuid() if options is None or options.id is None else options.id
+        call = PendingCall(self._calls, id, method, self._transport)
+        self._calls.begin(id, request, call.settle)
         try:
-            self._transport.send(request)
+            prepared.send(data, id)
         except BaseException:
-            self._calls.forget(request)
+            self._calls.forget(id)
             raise
         return call
 

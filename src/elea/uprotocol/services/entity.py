@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from elea.uprotocol.attributes import UAttributes
 from elea.uprotocol.message import UMessage
-from elea.uprotocol.transport import ListenerFunction, LocalUri, UListener, UTransport
+from elea.uprotocol.transport import ListenerFunction, LocalUri, PreparedMessages, UListener, UTransport
 from elea.uprotocol.uuri import UUri
 
 if TYPE_CHECKING:
@@ -30,6 +31,10 @@ class ServiceEntity(LocalUri):
     def send(self, message: UMessage, *, wait: bool = True) -> None:
         """Hand a message over."""
         self._transport.send(message, wait=wait)
+
+    def prepare(self, attributes: UAttributes) -> PreparedMessages:
+        """Check once what messages have in common."""
+        return self._transport.prepare(attributes)
 
     def register_listener(
         self, source_filter: UUri, sink_filter: UUri | None, listener: UListener | ListenerFunction
