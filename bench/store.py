@@ -1,12 +1,14 @@
 """How fast is the store, alone and through a broker, beside plain SQLite? Every figure is of the same run and disk.
 
-    python -m bench.store [--cases append,puts,scan,latest,open,session] [--dir DIR] [--seconds 0.7] [--rounds 3]
-                          [--path DIR] [--json]
+    python -m bench.store [--cases append,puts,scan,latest,history,open,session] [--dir DIR] [--seconds 0.7]
+                          [--rounds 3] [--largest 1000000] [--path DIR] [--json]
 
 A sample has a key of 39 octets out of 10,000 and a random payload of 100. Everything acknowledged is synced before; the
 raw rate of append + fdatasync is measured between the rounds, for no figure can be judged without it.
 `append`: one writer, batches. `puts`: single acknowledged puts in flight, group commit, from one asyncio loop and from
-threads. `scan`: a range to Arrow. `session`: the same through a broker process, over loopback, with the CPU that client
+threads. `scan`: a range to Arrow. `history`: the ten samples of one key among 1,000 to `--largest`, in blocks as single
+puts leave them (from 100,000 on of ten samples each) and in compacted ones; the first time, and again.
+`session`: the same through a broker process, over loopback, with the CPU that client
 and broker spend on a sample. SQLite: write-ahead log, synchronous=FULL, a log table and a table of newest samples.
 `--path`: an installation of elea to measure, such as `.build/compiled`; without it, whatever `import elea` finds.
 Targets stand behind the figures; the exit code does not depend on them.
@@ -32,7 +34,7 @@ import pyarrow as pa
 from bench.inflight import KEYS, asyncio_puts, samples, threaded_puts
 from bench.plainsqlite import Sqlite, SqliteLog
 from bench.sessions import batch_of, broker, put_batches, puts_from_threads, puts_in_flight, scans
-from elea.store import Range, memory_log, open_log
+from elea.store import Range, Sync, memory_log, open_log
 from elea.wire.zenoh1 import codec
 
 BATCHES = (1, 64, 1000, 10_000)
@@ -204,6 +206,34 @@ class Bench:
             targets = IN_FLIGHT if puts is puts_in_flight and count == 64 else None
             self.say("session", what, "acked/s (syncs of as much: /s; CPU: µs a put)", targets, **figures)
 
+    def history(self) -> None:
+        count = 1_000
+        while count <= self.args.largest:
+            path = self.place()
+            log = open_log(path, sync=Sync.RELAXED)
+            each = 1 if count < 100_000 else 10
+            for start in range(0, count, each):
+                some = samples(each, start)
+                if start % (count // 10) < each:
+                    some[0] = some[0]._replace(key="asked/for")
+                log.append(some)
+            self._history(log, f"{count} samples, open")
+            log.close()
+            log = open_log(path)  # nothing is known of its keys any more
+            log.shelf.roll()
+            log.compact()
+            self._history(log, f"{count} samples, compacted")
+            log.close()
+            shutil.rmtree(path)
+            count *= 10
+
+    def _history(self, log: Any, what: str) -> None:
+        begin = time.perf_counter()
+        found = len(list(log.read(Range(keys="asked/for"))))
+        first = time.perf_counter() - begin
+        rate = self.rate(lambda _: len(list(log.read(Range(keys="asked/for")))) // 10)
+        self.say("history", what, f"ms for {found} samples", first_ms=1000 * first, again_ms=1000 / rate)
+
     def open(self) -> None:
         path = self.place()
         with open_log(path) as log:
@@ -241,7 +271,7 @@ def _short(value: float) -> str:
 
 
 def cases(names: str) -> Iterator[str]:
-    known = ("append", "puts", "scan", "latest", "open", "session")
+    known = ("append", "puts", "scan", "latest", "history", "open", "session")
     for name in names.split(","):
         if name not in known:
             raise SystemExit(f"unknown case {name!r}; there are {', '.join(known)}")
@@ -260,10 +290,11 @@ def run_with(path: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="How fast is the store, beside plain SQLite?")
-    parser.add_argument("--cases", default="append,puts,scan,latest,open,session")
+    parser.add_argument("--cases", default="append,puts,scan,latest,history,open,session")
     parser.add_argument("--dir", help="a directory on the disk to measure (default: that of temporary files)")
     parser.add_argument("--seconds", type=float, default=0.7)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--largest", type=int, default=1_000_000, help="samples of the largest log of `history`")
     parser.add_argument("--path", type=Path, help="an installation of elea to measure")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import signal
 import tempfile
 import threading
 import time
@@ -105,8 +106,8 @@ class Writers:
         assert not self.failed, self.failed
 
 
-def run(kills: int) -> Outcome:
-    """Write, kill, and look at what is there."""
+def run(kills: int, by: signal.Signals = signal.SIGKILL) -> Outcome:
+    """Write, kill (or stop the broker, with another signal), and look at what is there."""
     begin = time.monotonic()
     before, batches.PIECE_ROWS = batches.PIECE_ROWS, PIECE_ROWS  # type: ignore[misc]
     with tempfile.TemporaryDirectory() as directory:
@@ -115,7 +116,7 @@ def run(kills: int) -> Outcome:
             writers = Writers(broker.locator)
             for _ in range(kills):
                 writers.wait()
-                broker.kill()
+                broker.kill(by)
             writers.wait()
             writers.stop()
             with elea.open(config("client", "connect", broker.locator)) as session:

@@ -60,10 +60,10 @@ class Broker:
         self._running = broker("--store", self._directory, "--persist", KEYS, listen=self.locator)
         self._child, _ = self._running.__enter__()
 
-    def kill(self) -> None:
-        """Without a word, and start again."""
+    def kill(self, by: signal.Signals = signal.SIGKILL) -> None:
+        """Without a word, or as `by` says, and start again."""
         self.kills += 1
-        self._child.signal(signal.SIGKILL)
+        self._child.signal(by)
         self._running.__exit__(None, None, None)
         self._start()
 

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import signal
+
 import pytest
 
 from tests.robust.acking import run
 
 pytest.importorskip("pyarrow")
+
+
+def test_puts_wait_out_an_orderly_stop_of_the_broker() -> None:
+    outcome = run(kills=1, by=signal.SIGTERM)
+
+    assert outcome.rows > outcome.puts > 0
 
 
 @pytest.mark.slow

@@ -1,7 +1,6 @@
 """The `elea` command: one module per verb, found by name and imported only when asked for.
 
-A verb's module offers `add_arguments(parser)` and `run(args) -> int`. Exit codes: 0 done, 1 negative answer
-or bad input, 2 usage, 3 cannot reach, 4 refused, 5 data at risk.
+A verb's module offers `add_arguments(parser)` and `run(args) -> int`. The exit codes are in `elea.cli.style.STATUS`.
 """
 
 from __future__ import annotations
@@ -10,11 +9,12 @@ import argparse
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any, Final
+from itertools import pairwise
+from typing import Any, Final, NoReturn
 
-from elea.cli.style import CliError, Style, print_error
+from elea.cli.style import STATUS, CliError, Style, print_error
 
-__all__ = ["main"]
+__all__ = ["main", "parser_of"]
 
 VERBS: Final = {
     "demo": "show the best Elea can do, in under a minute",
@@ -37,6 +37,8 @@ VERBS: Final = {
     "encode": "turn the JSON form of messages back into bytes",
     "key": "compare two key expressions, or check one",
     "conformance": "check whether an endpoint keeps to the early protocol, requirement by requirement",
+    "metrics": "print the counters of routers, as text",
+    "completion": "print a script that completes this command in bash, zsh or fish",
     "info": "show versions, what this installation can do, and what a session sees",
 }
 
@@ -53,15 +55,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     0
     """
     words = list(sys.argv[1:] if argv is None else argv)
+    wanted = _verb(words)
+    name = f"elea {wanted}" if wanted in VERBS else "elea"
     try:
+        if not words:
+            _parser(words).print_help()
+            return 0
         args = _parser(words).parse_args(words)
-    except SystemExit as end:  # argparse ends the program for --help and for wrong usage
-        return end.code if isinstance(end.code, int) else 2
-    try:
         status = int(_module(args.verb).run(args))
         sys.stdout.flush()
+    except SystemExit as end:  # argparse ends the program for --help and --version
+        return end.code if isinstance(end.code, int) else 2
     except CliError as error:
-        print_error(f"elea {args.verb}: {error}", error.hint, Style.for_stream(sys.stderr, args.color))
+        style = Style.for_stream(sys.stderr, _option(words, "--color") or "auto")
+        print_error(f"{name}: {error}", error.hint, style, status=error.status, as_json="--json" in words)
         return error.status
     except BrokenPipeError:
         return _reader_left()
@@ -70,26 +77,71 @@ def main(argv: Sequence[str] | None = None) -> int:
     return status
 
 
+def _verb(words: Sequence[str]) -> str | None:
+    return next((word for word in words if not word.startswith("-")), None)
+
+
+class _Parser(argparse.ArgumentParser):
+    """Wrong usage is an error like all others: one line, and what to try; `--help` prints the usage."""
+
+    def error(self, message: str) -> NoReturn:
+        raise CliError(message, f"{self.prog} --help", 2)
+
+
+class _Version(argparse.Action):
+    """`--version`, which looks for it only when asked."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        from elea.cli.info import own_version
+
+        print(f"elea {own_version()}")
+        parser.exit()
+
+
+def _option(words: Sequence[str], name: str) -> str | None:
+    """The value of an option, also where the rest of the line made no sense."""
+    found = [after for word, after in pairwise(words) if word == name]
+    return next((word.partition("=")[2] for word in words if word.startswith(f"{name}=")), found[0] if found else None)
+
+
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="elea", description="The Zenoh data space: run it, use it, look into it.", allow_abbrev=False
+    codes = "; ".join(f"{code} {meaning}" for code, (_, meaning) in STATUS.items())
+    parser = _Parser(
+        prog="elea",
+        description="The Zenoh data space: run it, use it, look into it.",
+        epilog=f"exit codes: {codes}",
+        allow_abbrev=False,
     )
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and end")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-    wanted = next((word for word in words if not word.startswith("-")), None)
+    wanted = _verb(words)
+    if wanted is not None and wanted not in VERBS:
+        from difflib import get_close_matches
+
+        close = get_close_matches(wanted, VERBS, n=1, cutoff=0.5)
+        raise CliError(f"there is no verb {wanted!r}", f"elea {close[0]}" if close else "elea --help", 2)
     for name, text in VERBS.items():
         verb = verbs.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.", allow_abbrev=False)
         if name == wanted:
-            # Only the verb in use is imported: the command must start fast, and must start at all when an
-            # extra that another verb needs is missing.
-            _module(name).add_arguments(verb)
-            verb.add_argument("--json", action="store_true", help="print one JSON object per line, nothing else")
-            verb.add_argument(
-                "--color",
-                choices=("auto", "always", "never"),
-                default="auto",
-                help="colours (default: on a terminal)",
-            )
+            _add_arguments(name, verb)
     return parser
+
+
+def parser_of(name: str) -> argparse.ArgumentParser:
+    """The parser of a verb."""
+    parser = _Parser(prog=f"elea {name}", allow_abbrev=False)
+    _add_arguments(name, parser)
+    return parser
+
+
+def _add_arguments(name: str, verb: argparse.ArgumentParser) -> None:
+    # Only the verb in use is imported: the command must start fast, and must start at all when an extra that another
+    # verb needs is missing.
+    _module(name).add_arguments(verb)
+    verb.add_argument("--json", action="store_true", help="print one JSON object per line, nothing else")
+    verb.add_argument(
+        "--color", choices=("auto", "always", "never"), default="auto", help="colours (default: on a terminal)"
+    )
 
 
 def _module(verb: str) -> Any:

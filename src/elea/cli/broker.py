@@ -12,6 +12,7 @@ import logging
 import re
 import sys
 import threading
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from elea.cli import connection
@@ -28,6 +29,13 @@ PERMISSIONS: Final = {"r": (True, False), "w": (False, True), "rw": (True, True)
 
 PAIR: Final = re.compile(r"(\w+)=(.*?)(?=\s\w+=|$)", re.DOTALL)
 
+
+LEVELS: Final = ("debug", "info", "warning", "error")
+
+NUMBER: Final = re.compile(r"-?(0|[1-9][0-9]{0,17})(\.[0-9]+)?")
+
+TEXTS: Final = frozenset({"node", "id", "key", "link", "locator", "neighbour", "remote", "storage"})
+"""What is text even if it has digits only."""
 
 COLOURS: Final = {logging.INFO: "green", logging.WARNING: "yellow", logging.ERROR: "red"}
 
@@ -60,6 +68,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     _add_storage_arguments(parser)
     parser.add_argument("--quiet", action="store_true", help="print where it listens, and then only warnings")
+    parser.add_argument(
+        "--log-level", choices=LEVELS, help="print what is at least as important as this (default: info)"
+    )
 
 
 def _add_storage_arguments(parser: argparse.ArgumentParser) -> None:
@@ -95,7 +106,7 @@ def run(args: argparse.Namespace) -> int:
     config = _config(args)
     if config.get_json("plugins") not in ("null", "{}"):
         _spare_numpy()
-    log = _Log(out, quiet=args.quiet)
+    log = _Log(out, (args.log_level or ("warning" if args.quiet else "info")).upper())
     with connection.stoppable() as stop, log, connection.open_session(config, stop) as session:
         _announce(session, out)
         log.begin(session)
@@ -175,17 +186,26 @@ def event_of(text: str) -> dict[str, object]:
 
     >>> event_of("session ended: node=a1 reason=closed by this node")
     {'event': 'session ended', 'node': 'a1', 'reason': 'closed by this node'}
+    >>> event_of("storage closed: storage=home samples=12 seconds=0.5")
+    {'event': 'storage closed', 'storage': 'home', 'samples': 12, 'seconds': 0.5}
     """
     first = PAIR.search(text)
     head = text if first is None else text[: first.start()]
-    return {"event": head.strip().rstrip(":"), **dict(PAIR.findall(text))}
+    return {"event": head.strip().rstrip(":"), **{name: _value(name, value) for name, value in PAIR.findall(text)}}
+
+
+def _value(name: str, text: str) -> str | int | float:
+    found = NUMBER.fullmatch(text)
+    if found is None or name in TEXTS:
+        return text
+    return float(text) if found[2] else int(text)
 
 
 class _Log(logging.Handler):
     """Prints what the node logs: sessions that come and go, and everything it refuses or loses."""
 
-    def __init__(self, out: Output, *, quiet: bool) -> None:
-        super().__init__(logging.WARNING if quiet else logging.INFO)
+    def __init__(self, out: Output, level: str) -> None:
+        super().__init__(level)
         self._session: Session | None = None
         self._early: list[logging.LogRecord] = []
         self._out = out
@@ -224,10 +244,13 @@ class _Log(logging.Handler):
 
     def _show(self, record: logging.LogRecord) -> None:
         event = event_of(record.getMessage())
+        when = datetime.fromtimestamp(record.created, UTC)
+        level = record.levelname.lower()
         if self._out.json:
-            self._out.form({"level": record.levelname.lower(), **event})
+            self._out.form({"time": when.isoformat(timespec="milliseconds"), "level": level, **event})
             return
         paint = self._out.style.paint
         head = paint(str(event.pop("event")), COLOURS.get(record.levelno, "red"))
         pairs = "  ".join(f"{paint(name, 'dim')} {safe(str(value))}" for name, value in event.items())
-        self._out.line(f"{paint(clock_text(), 'dim')}  {head}  {pairs}".rstrip())
+        local = when.astimezone().replace(tzinfo=None)
+        self._out.line(f"{paint(f'{local:%Y-%m-%d} {clock_text(local)}', 'dim')}  {level:7}  {head}  {pairs}".rstrip())

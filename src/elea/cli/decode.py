@@ -99,7 +99,8 @@ def run(args: argparse.Namespace) -> int:
     if not bad:
         return 0
     problem = f"elea decode: bad input at {bad[0].where}" + (" and elsewhere" if len(bad) > 1 else "")
-    print_error(problem, _hint(bad[0], dialect, args), Style.for_stream(sys.stderr, args.color))
+    style = Style.for_stream(sys.stderr, args.color)
+    print_error(problem, _hint(bad[0], dialect, args), style, as_json=args.json)
     return 1
 
 

@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     if last is None:
         return 0
     style = Style.for_stream(sys.stderr, args.color)
-    print_error(f"elea encode: {last[0]}: {last[1]}", last[1].hint, style)
+    print_error(f"elea encode: {last[0]}: {last[1]}", last[1].hint, style, as_json=args.json)
     return 1
 
 

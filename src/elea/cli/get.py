@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from typing import Final
 
 from elea.cli import connection
@@ -19,6 +20,7 @@ EPILOG: Final = """\
 The exit code is 1 if no value came. examples:
   elea get home/1/temp -e tcp/127.0.0.1:7447
   elea get 'home/**?since=yesterday' --target all
+  elea get home/1/photo --raw > photo.jpg
   elea get '@/*/router'                        what routers say of themselves"""
 
 
@@ -45,6 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="auto",
         help="how several replies on one key become one (default: auto)",
     )
+    parser.add_argument("--raw", action="store_true", help="write the bytes of the values and nothing else")
     connection.add_arguments(parser)
 
 
@@ -52,6 +55,8 @@ def run(args: argparse.Namespace) -> int:
     """Prints the replies; 1 if none of them is a value."""
     from elea.model.qos import ConsolidationMode, QueryTarget
 
+    if args.raw and args.json:
+        raise CliError("--raw and --json contradict each other", "one of them", connection.USAGE)
     out = Output(args)
     values = errors = 0
     with connection.open_session(connection.session_config(args)) as session:
@@ -66,7 +71,10 @@ def run(args: argparse.Namespace) -> int:
             attachment=None if args.attach is None else os.fsencode(args.attach),
         )
         for reply in replies:
-            out.reply(reply)
+            if not args.raw:
+                out.reply(reply)
+            elif reply.ok is not None:
+                sys.stdout.buffer.write(reply.ok.payload.to_bytes())
             values += reply.ok is not None
             errors += reply.ok is None
     if values:

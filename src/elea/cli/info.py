@@ -13,7 +13,7 @@ from typing import Final
 from elea.cli import connection
 from elea.cli.style import Style
 
-__all__ = ["add_arguments", "run"]
+__all__ = ["add_arguments", "own_version", "run"]
 
 EXTRAS: Final = {
     "compression": ("lz4",),
@@ -56,7 +56,7 @@ def _facts() -> dict[str, object]:
 
     names = ("zenoh1", "zenoh2018", "xrce2017")
     return {
-        "elea": _own_version(),
+        "elea": own_version(),
         "python": platform.python_version(),
         "platform": platform.platform(),
         "decoders": "compiled" if compiled() else "interpreted",
@@ -78,7 +78,7 @@ def _session_facts(args: argparse.Namespace) -> dict[str, object]:
         }
 
 
-def _own_version() -> str:
+def own_version() -> str:
     try:
         return version("elea")
     except PackageNotFoundError:

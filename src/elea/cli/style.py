@@ -5,12 +5,13 @@ Colours are those every terminal has, so that the user's own theme applies. `NO_
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from dataclasses import dataclass
 from typing import Final, TextIO
 
-__all__ = ["CliError", "Style", "print_error"]
+__all__ = ["STATUS", "CliError", "Style", "print_error"]
 
 CODES: Final = {
     "bold": "1",
@@ -22,6 +23,18 @@ CODES: Final = {
     "magenta": "35",
     "cyan": "36",
 }
+
+
+STATUS: Final = {
+    0: ("done", "what was asked for was done"),
+    1: ("no", "the answer is no: nothing was found, or the input is bad"),
+    2: ("usage", "wrong options, arguments or configuration"),
+    3: ("unreachable", "nobody could be reached"),
+    4: ("refused", "somebody said no: a session, an address, a store that another process has"),
+    5: ("at risk", "samples were lost, or stored data is damaged"),
+    130: ("interrupted", "Ctrl-C ended it"),
+}
+"""The exit codes of every verb: the name by which `--json` tells them, and what they mean."""
 
 
 class CliError(Exception):
@@ -58,7 +71,11 @@ class Style:
         return f"\x1b[{';'.join(CODES[name] for name in names)}m{text}\x1b[0m"
 
 
-def print_error(problem: str, hint: str, style: Style) -> None:
-    """A problem on the error stream, and as last line what to try."""
+def print_error(problem: str, hint: str, style: Style, *, status: int = 1, as_json: bool = False) -> None:
+    """A problem on the error stream, and as last line what to try; with `--json` one object."""
+    if as_json:
+        form = {"error": STATUS[status][0], "status": status, "problem": problem, "hint": hint}
+        print(json.dumps(form), file=sys.stderr)
+        return
     print(style.paint(problem, "red"), file=sys.stderr)
     print(f"{style.paint('try:', 'bold')} {hint}", file=sys.stderr)

@@ -124,6 +124,7 @@ __all__ = [
     "STORE_CURSOR_CHARS",
     "STORE_DIGEST_ROWS",
     "STORE_FRAME_HEAD_BYTES",
+    "STORE_KEYED_BYTES",
     "STORE_PENDING_BYTES",
     "STORE_SEGMENT_BYTES",
     "STORE_SOURCES",
@@ -382,6 +383,10 @@ STORE_CACHED_BLOCKS: Final = 32
 
 STORE_CACHED_BYTES: Final = 16 << 20
 """Octets of them, however few blocks that are: a walk over all keys would else leave its traces."""
+
+STORE_KEYED_BYTES: Final = 64 << 20
+"""What a log remembers of which keys are in which of its blocks, besides the segment that grows: 8 bytes for a key of a
+block. Above it the segments asked for longest ago are forgotten, and read again when a key is looked for there."""
 
 STORE_PENDING_BYTES: Final = 64 << 20
 """Samples waiting for the disk; more are refused as congestion, so that a slow disk cannot fill the memory."""

@@ -6,9 +6,10 @@ import atexit
 import os
 import threading
 from collections.abc import Sequence
+from math import inf
 from typing import TYPE_CHECKING
 
-from elea.io.linkerrors import LinkError
+from elea.io.linkerrors import LinkError, LocatorError
 from elea.io.loop import Loop
 from elea.io.timers import monotonic
 from elea.model.errors import EleaError, SessionError
@@ -78,25 +79,25 @@ class Runtime:
         """Open sessions: a client one, with the first that answers; others one with each.
 
         Args:
-            timeout: seconds to go on trying; None for ever, in the background; 0 for one attempt each.
-            must: whether failure is an error; otherwise it is tried again in the background.
+            timeout: seconds to go on trying; 0 for one attempt each, None for ever: where failure is no error, in the
+                background.
+            must: whether failure is an error, as it always is for a client; otherwise it is tried again in the
+                background.
         """
-        problems: dict[str, EleaError] = {}
         for locator in locators:
             # An unknown one, or an option of it, is a mistake, which trying again does not mend.
             self.links.dialect(dialect_of(locator)).check(locator)
-        for locator in locators:
-            try:
-                self._want(locator, self._connect(locator, timeout))
-                if self.node.role is Role.CLIENT:
-                    return
-            except EleaError as error:
-                problems[locator] = error
-                if self.node.role is not Role.CLIENT and not must:
-                    self._wanted[locator] = None
-                    self._lost_at[locator] = monotonic()
-                    self._retry(locator)
-        if problems and (must or self.node.role is Role.CLIENT):
+        is_client = self.node.role is Role.CLIENT
+        fails = must or is_client
+        problems: dict[str, EleaError] = {}
+        for group in [locators] if is_client and locators else [[locator] for locator in locators]:
+            found = self._connect(group, timeout if fails or timeout is not None else 0.0)
+            problems |= found
+            for locator in () if fails else found:
+                self._wanted[locator] = None
+                self._lost_at[locator] = monotonic()
+                self._retry(locator)
+        if problems and fails:
             told = "; ".join(f"{locator}: {problem}" for locator, problem in problems.items())
             raise SessionError(f"cannot connect: {told}") from next(iter(problems.values()))
 
@@ -134,17 +135,24 @@ class Runtime:
             wanted = [(locator, one.face) for locator, one in self._wanted.items() if one is not None]
         return next((at for at, face in wanted if face is not None and face.subject.node_id == node_id), None)
 
-    def _connect(self, locator: str, timeout: float | None) -> Connection:
+    def _connect(self, locators: Sequence[str], timeout: float | None) -> dict[str, EleaError]:
+        """Open a session with the first node that answers; the problems with all of them if none did in time."""
         backoff = self.links.settings.backoff()
-        deadline = monotonic() + (timeout or 0.0)
+        deadline = inf if timeout is None else monotonic() + timeout
         while True:
-            try:
-                return self.links.connect(locator)
-            except LinkError:
-                pause = backoff.delay()
-                if timeout is None or monotonic() + pause >= deadline:
-                    raise
-                threading.Event().wait(pause)
+            problems: dict[str, EleaError] = {}
+            for locator in locators:
+                try:
+                    self._want(locator, self.links.connect(locator))
+                except EleaError as error:
+                    problems[locator] = error
+                else:
+                    return {}
+            # What is no matter of the link, a wrong password say, is the same the next time.
+            passing = any(isinstance(one, LinkError) and not isinstance(one, LocatorError) for one in problems.values())
+            pause = backoff.delay()
+            if not passing or monotonic() + pause >= deadline or self._stopping.wait(pause):
+                return problems
 
     def _left(self, connection: Connection) -> None:
         """A link is lost: if we wanted it, we want it back."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from elea.model.errors import StoreError
+from elea.model.limits import STORE_BLOCK_BYTES, STORE_BLOCK_ROWS
 from elea.store.record import Record, Stored
 
 __all__ = [
@@ -21,7 +22,9 @@ __all__ = [
     "facts_of_fields",
     "fields_of",
     "from_fields",
+    "joined_blocks",
     "number_rows",
+    "pieces",
     "record_at",
     "records_of",
     "run_of",
@@ -221,3 +224,26 @@ def _values(batch: pa.RecordBatch, index: int) -> list[Any]:
 def _positions(first: int, rows: int) -> pa.Array:
     # Without numpy this is the quickest way to consecutive numbers: 20 ns each.
     return pa.Array.from_buffers(pa.int64(), rows, [None, pa.py_buffer(array("q", range(first, first + rows)))])
+
+
+def joined_blocks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Samples in blocks as large as they may be; no more than two of these are in memory."""
+    some: list[pa.RecordBatch] = []
+    rows = octets = 0
+    for batch in batches:
+        if some and (rows + batch.num_rows > STORE_BLOCK_ROWS or octets + batch.nbytes > STORE_BLOCK_BYTES):
+            yield from pieces(pa.concat_batches(some))
+            some, rows, octets = [], 0, 0
+        some.append(batch)
+        rows += batch.num_rows
+        octets += batch.nbytes
+    if some:
+        yield from pieces(pa.concat_batches(some))
+
+
+def pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """A batch cut into blocks that are neither too long nor too large."""
+    per_row = max(batch.nbytes // batch.num_rows, 1)
+    rows = max(1, min(STORE_BLOCK_ROWS, STORE_BLOCK_BYTES // per_row))
+    for start in range(0, batch.num_rows, rows):
+        yield batch.slice(start, rows)

@@ -18,7 +18,7 @@ import contextlib
 import errno
 import struct
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import Final, NoReturn
@@ -210,7 +210,7 @@ class DiskShelf:
         if self.mode is Sync.DURABLE:
             self._sync(active)
         self._files.reach("synced")
-        active.extend(written, at)
+        active.extend(written, at, [batch.column("key").to_pylist() for batch, _ in blocks])
         self.next = active.next
         self.state = State.OPEN
 
@@ -313,11 +313,11 @@ class DiskShelf:
                 found.append(part)
         return found
 
-    def compact(self, segment: Segment, batches: Sequence[pa.RecordBatch]) -> None:
+    def compact(self, segment: Segment, batches: Iterable[pa.RecordBatch]) -> None:
         """Replace a sealed segment by the same samples in larger blocks."""
         self._rewrite(segment, batches)
 
-    def _rewrite(self, old: Segment, batches: Sequence[pa.RecordBatch]) -> None:
+    def _rewrite(self, old: Segment, batches: Iterable[pa.RecordBatch]) -> None:
         header = header_frame(self._log, self._salt, old.first)
         try:
             blocks = write_segment(self._files, old.path, header, batches, self._salt)

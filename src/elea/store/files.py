@@ -11,9 +11,11 @@ import os
 import threading
 import weakref
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import ClassVar, Final
+
+from elea.model.errors import StoreError
 
 __all__ = ["Files", "Handle", "Lock", "ReadingAhead"]
 
@@ -25,6 +27,9 @@ AHEAD_BYTES: Final = 1 << 18
 
 PARTS_AT_ONCE: Final = 512
 """Below IOV_MAX, which is 1024 everywhere."""
+
+BYTES_AT_ONCE: Final = 4 << 20
+"""What is collected of a file that is made as it is written."""
 
 
 class _Descriptor:
@@ -182,21 +187,36 @@ class Files:
     def reach(self, point: str) -> None:
         """A named point has been reached; only tests do something here."""
 
-    def replace(self, path: Path, parts: Sequence[bytes | memoryview]) -> None:
-        """Make `path` hold exactly these parts, or leave it as it was: never something between."""
+    def replace(self, path: Path, parts: Iterable[bytes | memoryview]) -> None:
+        """Make `path` hold exactly these parts, or leave it as it was: never something between.
+
+        Parts that are made as they are asked for are written as they come, some megabytes at a time.
+        """
         new = path.with_name(path.name + ".new")
         new.unlink(missing_ok=True)
         try:
             handle = self.open(new, create=True)
-            self.write(handle, parts, 0)
+            self._write_all(handle, parts)
             self.sync(handle)
-        except OSError:
+        except (OSError, StoreError):  # of the disk, or of what is being read meanwhile
             new.unlink(missing_ok=True)
             raise
         self.reach("replace-written")
         self.rename(new, path)
         self.reach("replace-renamed")
         self.sync_directory(path.parent)
+
+    def _write_all(self, handle: Handle, parts: Iterable[bytes | memoryview]) -> None:
+        some: list[bytes | memoryview] = []
+        waiting = offset = 0
+        for part in parts:
+            some.append(part)
+            waiting += len(part)
+            if waiting >= BYTES_AT_ONCE:
+                self.write(handle, some, offset)
+                offset += waiting
+                some, waiting = [], 0
+        self.write(handle, some, offset)
 
 
 def make_directory(path: Path) -> None:

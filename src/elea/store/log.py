@@ -46,7 +46,9 @@ from elea.store.columns import (
     facts_of_fields,
     fields_of,
     from_fields,
+    joined_blocks,
     number_rows,
+    pieces,
     record_at,
     records_of,
     run_of,
@@ -202,7 +204,7 @@ class Log:
             if not batch.num_rows:
                 return Receipt(first, 0, repeated)
             batch = number_rows(batch, first)
-            blocks = [(piece, facts_of(piece)) for piece in _pieces(batch)]
+            blocks = [(piece, facts_of(piece)) for piece in pieces(batch)]
             times = believed_times(batch).to_pylist()
             self._store(blocks, batch.column("key").to_pylist(), times, batch.column("kind").to_pylist())
             if run is not None:
@@ -585,8 +587,7 @@ class Log:
             shelf.check_writable()
             segments = shelf.compactable(STORE_BLOCK_ROWS)
             for done, segment in enumerate(segments):
-                table = pa.concat_batches([segment.load(block) for block in segment.blocks])
-                shelf.compact(segment, list(_pieces(table)))
+                shelf.compact(segment, joined_blocks(segment.load(block) for block in segment.blocks))
                 if watch is not None:
                     watch(done + 1, len(segments))
             self._reader.forget()
@@ -681,11 +682,3 @@ def _blocks(fields: list[tuple[Any, ...]], first: int) -> Iterator[tuple[pa.Reco
         piece = fields if stop - start == count else [values[start:stop] for values in fields]
         yield from_fields(piece, first + start), facts_of_fields(piece, first + start)
         start = stop
-
-
-def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """A batch cut into blocks that are neither too long nor too large."""
-    per_row = max(batch.nbytes // batch.num_rows, 1)
-    rows = max(1, min(STORE_BLOCK_ROWS, STORE_BLOCK_BYTES // per_row))
-    for start in range(0, batch.num_rows, rows):
-        yield batch.slice(start, rows)

@@ -11,6 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Final
 
 import pyarrow as pa
@@ -18,7 +19,7 @@ import pyarrow.compute as pc
 
 from elea.model import keyexpr
 from elea.model.errors import StoreCorrupt, StoreTrimmed
-from elea.model.limits import STORE_BLOCK_BYTES, STORE_CACHED_BLOCKS, STORE_CACHED_BYTES
+from elea.model.limits import STORE_BLOCK_BYTES, STORE_CACHED_BLOCKS, STORE_CACHED_BYTES, STORE_KEYED_BYTES
 from elea.model.pattern import Pattern, PatternKind
 from elea.model.timerange import TimeRange
 from elea.model.timestamp import ntp64_from_ns
@@ -34,6 +35,10 @@ _OCTETS_AT_ONCE: Final = 1 << 20
 
 _SMALL: Final = 1024
 """Blocks with fewer rows are joined before they are handed out."""
+
+
+_Stretch = tuple[Part, Sequence[Run], int, int]
+"""A part, its blocks as they were, the number of the first that is touched, and that behind the last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,12 +142,14 @@ class Reader:
         self._cache: OrderedDict[tuple[Part, int], pa.RecordBatch] = OrderedDict()
         self._cached_octets = 0
         self._cache_lock = threading.Lock()
+        self._keyed: OrderedDict[Part, int] = OrderedDict()  # bytes of what is known of keys, the latest used last
 
     def forget(self) -> None:
         """Let go of everything decoded."""
         with self._cache_lock:
             self._cache.clear()
             self._cached_octets = 0
+            self._keyed.clear()
 
     # -- ranges ------------------------------------------------------------------------------------------------
 
@@ -163,7 +170,7 @@ class Reader:
         keys = Keys(wanted.keys)
         low, high = ntp_bounds(wanted.time)
         left = wanted.limit
-        for part, block in self.blocks(wanted, view):
+        for part, block in self.blocks(wanted, view, keys.one):
             if left == 0:
                 return
             if block.facts.max_ntp < low or block.facts.min_ntp > high:
@@ -198,8 +205,8 @@ class Reader:
         if small:
             yield pa.concat_batches(small) if len(small) > 1 else small[0]
 
-    def blocks(self, wanted: Range, view: View | None = None) -> Iterator[tuple[Part, Run]]:
-        """The blocks that a range of positions touches.
+    def blocks(self, wanted: Range, view: View | None = None, key: str | None = None) -> Iterator[tuple[Part, Run]]:
+        """The blocks that a range of positions touches, without those that cannot have a sample of `key`.
 
         Raises:
             StoreCorrupt: positions between them are missing, and the range does not say to pass over that.
@@ -208,17 +215,45 @@ class Reader:
         due = end if wanted.newest_first else start
         name = ""
         parts = (view or self._shelf.view).parts
-        for part, block in _touched(parts, start, end, newest_first=wanted.newest_first):
+        for part, blocks, first, after in _touched(parts, start, end, newest_first=wanted.newest_first):
             name = part.name
-            facts = block.facts
-            gap = (facts.last + 1, due) if wanted.newest_first else (due, facts.first)
-            if gap[0] < gap[1] and not wanted.skip_damaged:
-                raise StoreCorrupt(name, gap[0], last=gap[1] - 1, why="samples are missing")
-            due = facts.first if wanted.newest_first else facts.last + 1
-            yield part, block
+            for begin, stop, chosen in self._chosen_blocks(part, first, after, key, newest_first=wanted.newest_first):
+                low, high = blocks[begin].facts, blocks[stop - 1].facts
+                gap = (high.last + 1, due) if wanted.newest_first else (due, low.first)
+                if gap[0] < gap[1] and not wanted.skip_damaged:
+                    raise StoreCorrupt(name, gap[0], last=gap[1] - 1, why="samples are missing")
+                due = low.first if wanted.newest_first else high.last + 1
+                for number in chosen:
+                    yield part, blocks[number]
         gap = (start, due) if wanted.newest_first else (due, end)
         if gap[0] < gap[1] and not wanted.skip_damaged:
             raise StoreCorrupt(name or "(none)", gap[0], last=gap[1] - 1, why="samples are missing")
+
+    def _chosen_blocks(
+        self, part: Part, first: int, after: int, key: str | None, *, newest_first: bool
+    ) -> Iterator[tuple[int, int, Sequence[int]]]:
+        """Runs of blocks without gaps between them: the first, that behind the last, and those to look at."""
+        keyed = None if key is None else part.blocks_with(key)
+        if keyed is None:
+            numbers = range(first, after)
+            yield from ((at, at + 1, (at,)) for at in (reversed(numbers) if newest_first else numbers))
+            return
+        self._remember_keyed(part, keyed.octets)
+        edges = [first, *(gap for gap in keyed.gaps if first < gap < after), after]
+        runs = list(pairwise(edges))
+        for begin, stop in reversed(runs) if newest_first else runs:
+            chosen = keyed.numbers[bisect_left(keyed.numbers, begin) : bisect_left(keyed.numbers, stop)]
+            yield begin, stop, chosen[::-1] if newest_first else chosen
+
+    def _remember_keyed(self, part: Part, octets: int) -> None:
+        with self._cache_lock:
+            self._keyed.pop(part, None)
+            self._keyed[part] = octets
+            whole = sum(self._keyed.values())
+            while whole > STORE_KEYED_BYTES and len(self._keyed) > 1:
+                old, freed = self._keyed.popitem(last=False)
+                old.forget_keys()
+                whole -= freed
 
     def _read(self, part: Part, block: Run, *, skip: bool) -> pa.RecordBatch | None:
         try:
@@ -314,7 +349,8 @@ def _same_block(positions: Sequence[int], place: int, row: int, batch: pa.Record
     return at
 
 
-def _touched(parts: Sequence[Part], start: int, end: int, *, newest_first: bool) -> Iterator[tuple[Part, Run]]:
+def _touched(parts: Sequence[Part], start: int, end: int, *, newest_first: bool) -> Iterator[_Stretch]:
+    """The parts that a range touches."""
     if start >= end:
         return
     low = max(bisect_right(parts, start, key=lambda part: part.first) - 1, 0)
@@ -324,10 +360,10 @@ def _touched(parts: Sequence[Part], start: int, end: int, *, newest_first: bool)
         blocks = part.blocks
         begin = max(bisect_right(blocks, start, key=lambda block: block.facts.first) - 1, 0)
         stop = bisect_left(blocks, end, key=lambda block: block.facts.first)
-        touched = blocks[begin:stop]
-        for block in reversed(touched) if newest_first else touched:
-            if block.facts.last >= start:
-                yield part, block
+        if begin < stop and blocks[begin].facts.last < start:
+            begin += 1
+        if begin < stop:
+            yield part, blocks, begin, stop
 
 
 def _chosen(batch: pa.RecordBatch, block: Run, wanted: Range, keys: Keys, low: int, high: int) -> pa.RecordBatch:

@@ -56,6 +56,12 @@ class _MemoryPart:
         data: bytes = self.load(block).serialize().to_pybytes()
         return data
 
+    def blocks_with(self, key: str) -> None:
+        """Blocks in memory are large, and there is nothing to read: all of them are looked at."""
+
+    def forget_keys(self) -> None:
+        """Nothing is known of keys."""
+
     def add(self, batch: pa.RecordBatch) -> None:
         """Take in a batch. Small ones are joined with those before, like with like, so that each row moves seldom."""
         blocks = list(self.blocks)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import threading
 from bisect import bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from elea.model.errors import StoreCorrupt, StoreError, StoreTrimmed
 from elea.store.catalogue import Damage
 from elea.store.columns import SCHEMA, Facts, facts_of
 from elea.store.files import Files, Handle, ReadingAhead
 from elea.store.frames import BLOCK, HEADER, BadFrame, Block, bare, check_body, find_frames, head_size, read_head, seal
-from elea.store.shelf import Run
+from elea.store.keyblocks import KeyBlocks
+from elea.store.shelf import KeyedBlocks, Run
 
 __all__ = ["FORMAT", "SUFFIX", "Header", "Scan", "Segment", "header_frame", "read_header", "scan", "write_segment"]
 
@@ -145,6 +148,9 @@ class Segment:
         self._handle = handle
         self._dense = dense
         self._blocks = blocks
+        self._keys: KeyBlocks | None = None if blocks or blocks is None else KeyBlocks()
+        self._keying = threading.Lock()
+        self._building = threading.Lock()
         self.salt = header.salt
         self.first = header.first
         self.name = handle.path.name
@@ -176,10 +182,49 @@ class Segment:
         blocks = self.blocks
         return blocks[-1].facts.last + 1 if blocks else self.first
 
-    def extend(self, blocks: Iterable[Block], size: int) -> None:
-        """Make written frames part of the segment."""
+    def extend(self, blocks: Sequence[Block], size: int, keys: Iterable[Iterable[str]] = ()) -> None:
+        """Make written frames part of the segment; `keys` are those of each."""
         self.size = size
-        self.blocks.extend(blocks)
+        with self._keying:
+            known = self._keys
+            if known is not None:
+                for its_keys in keys:
+                    known.add(its_keys, gap=False)
+            self.blocks.extend(blocks)
+
+    def blocks_with(self, key: str) -> KeyedBlocks:
+        """The blocks that may have a key; of a segment that did not grow under these eyes, all are read once."""
+        known = self._keys
+        if known is None:
+            with self._building:
+                known = self._keys or self._keyed()
+        return KeyedBlocks(known.find(key), known.gaps, known.octets)
+
+    def _keyed(self) -> KeyBlocks:
+        known = KeyBlocks()
+        while True:
+            for number in range(known.count, len(self.blocks)):
+                known.add(self._keys_of(self.blocks[number]), gap=self._is_gap(number))
+            known.settle()
+            with self._keying:  # who appends does not wait for the reading
+                if known.count == len(self.blocks):
+                    self._keys = known
+                    return known
+
+    def forget_keys(self) -> None:
+        """Give the memory of that back; it can be made again."""
+        self._keys = None
+
+    def _keys_of(self, block: Block) -> list[str] | None:
+        try:
+            keys: list[str] = pc.unique(self.load(block).column("key")).to_pylist()
+        except (StoreCorrupt, StoreTrimmed):  # told to whoever reads the block
+            return None
+        return keys
+
+    def _is_gap(self, number: int) -> bool:
+        blocks = self.blocks
+        return number > 0 and blocks[number].facts.first != blocks[number - 1].facts.last + 1
 
     def block_of(self, position: int) -> Block | None:
         """The block that holds a position."""
@@ -219,14 +264,17 @@ class Segment:
 
 
 def write_segment(files: Files, path: Path, header: bytes, batches: Iterable[pa.RecordBatch], salt: int) -> list[Block]:
-    """Write a whole segment file in place of what `path` holds, and return its blocks."""
-    parts: list[bytes | memoryview] = [header]
-    blocks = []
-    at = len(header)
-    for batch in batches:
-        frame, block = seal(batch.serialize(), BLOCK, facts_of(batch), salt=salt, offset=at)
-        parts += frame
-        blocks.append(block)
-        at = block.end
-    files.replace(path, parts)
+    """Write a whole segment file in place of what `path` holds, and return its blocks; one batch is in memory."""
+    blocks: list[Block] = []
+
+    def frames() -> Iterator[bytes | memoryview]:
+        yield header
+        at = len(header)
+        for batch in batches:
+            frame, block = seal(batch.serialize(), BLOCK, facts_of(batch), salt=salt, offset=at)
+            yield from frame
+            blocks.append(block)
+            at = block.end
+
+    files.replace(path, frames())
     return blocks

@@ -12,7 +12,7 @@ from elea.model.errors import StoreCorrupt
 from elea.store.catalogue import Damage
 from elea.store.columns import Facts
 
-__all__ = ["Checkpoint", "Part", "Run", "Shelf", "State", "View"]
+__all__ = ["Checkpoint", "KeyedBlocks", "Part", "Run", "Shelf", "State", "View"]
 
 
 class State(Enum):
@@ -39,6 +39,19 @@ class Run(Protocol):
         ...
 
 
+class KeyedBlocks(NamedTuple):
+    """Where a key is in one part."""
+
+    numbers: list[int]
+    """The blocks that may have it, in order."""
+
+    gaps: list[int]
+    """The blocks before which positions are missing."""
+
+    octets: int
+    """Memory that knowing this takes, for all keys."""
+
+
 class Part(Protocol):
     """A part of a log: a segment on disk, or its twin in memory. Its blocks are in the order of positions."""
 
@@ -53,6 +66,12 @@ class Part(Protocol):
     def block_of(self, position: int) -> Run | None: ...
     def load(self, block: Run) -> pa.RecordBatch: ...
     def message(self, block: Run) -> bytes: ...
+    def blocks_with(self, key: str) -> KeyedBlocks | None:
+        """Where a key is; None if that is not known: then all blocks are looked at."""
+        ...
+
+    def forget_keys(self) -> None:
+        """Give the memory of that back."""
 
 
 class View(NamedTuple):

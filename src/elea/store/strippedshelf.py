@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from elea.model.errors import StoreCorrupt, StoreError
 from elea.store.catalogue import Damage
 from elea.store.columns import SCHEMA, Facts
-from elea.store.shelf import Checkpoint, Part, Run, Shelf, State, View
+from elea.store.shelf import Checkpoint, KeyedBlocks, Part, Run, Shelf, State, View
 
 __all__ = ["StrippedShelf"]
 
@@ -62,6 +62,14 @@ class _Part:
     def message(self, block: Run) -> bytes:
         data: bytes = self.load(block).serialize().to_pybytes()
         return data
+
+    def blocks_with(self, key: str) -> KeyedBlocks | None:
+        if key != self._prefix and not key.startswith(f"{self._prefix}/"):
+            return None
+        return self.inner.blocks_with(key[len(self._prefix) + 1 :])
+
+    def forget_keys(self) -> None:
+        self.inner.forget_keys()
 
 
 class StrippedShelf:

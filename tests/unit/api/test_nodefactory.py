@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 import elea
 from elea.api import nodefactory
 from elea.api.settings import Settings
+from tests.robust.cutting import free_port
 
 QUIET = "scouting: {multicast: {enabled: false}}, listen: {endpoints: ['tcp/127.0.0.1:0']}"
 
@@ -61,3 +64,20 @@ def test_a_second_router_is_a_warning_that_says_what_will_not_arrive(caplog: pyt
 
     assert "another router is a neighbour" in caplog.text
     assert "nothing passes from or to a third router" in caplog.text
+
+
+def test_a_client_told_to_wait_for_ever_connects_when_the_router_is_there() -> None:
+    port = free_port()
+    retry = "retry: {period_init_ms: 20, period_max_ms: 20}"
+    text = f"{{mode: 'client', connect: {{endpoints: ['tcp/127.0.0.1:{port}'], timeout_ms: -1, {retry}}}, {QUIET}}}"
+    opened: list[elea.Session] = []
+    waiting = threading.Thread(target=lambda: opened.append(elea.open(elea.Config.from_json5(text))))
+    waiting.start()
+    waiting.join(0.3)  # it gave up after one attempt
+    assert waiting.is_alive()
+
+    router = f"{{mode: 'router', {QUIET.replace(':0', f':{port}')}}}"
+    with elea.open(elea.Config.from_json5(router)):
+        waiting.join(10)
+        (session,) = opened
+        session.close()

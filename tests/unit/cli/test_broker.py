@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import signal
+from datetime import datetime
 
 import pytest
 
+from elea.cli.broker import event_of
 from tests.unit.cli.conftest import Elea
 from tests.unit.cli.running import Running, start_broker
 
@@ -37,6 +39,44 @@ def test_broker_tells_sessions_coming_and_going_by_the_id_others_see(elea: Elea)
     assert opened["node"] == ended["node"] == facts["id"]
     assert opened["level"] == "info"
     assert opened["role"].lower() == "client"
+
+
+def test_lines_of_the_log_have_date_level_and_numbers(elea: Elea) -> None:
+    broker, locator = start_broker()
+    with broker:
+        elea("info", "-e", locator)
+        opened = broker.form_where(lambda form: form["event"] == "session opened")
+        assert broker.stop() == 0
+
+    assert datetime.fromisoformat(opened["time"]).tzinfo is not None
+    assert event_of("messages dropped: neighbour=1 reason=full count=64 share=0.5") == {
+        "event": "messages dropped",
+        "neighbour": "1",
+        "reason": "full",
+        "count": 64,
+        "share": 0.5,
+    }
+
+
+def test_log_for_people_has_date_and_level(elea: Elea) -> None:
+    with Running("broker", *HERE) as broker:
+        broker.line()
+        locator = broker.line().split()[1]
+        elea("info", "-e", locator)
+        line = broker.line()
+        assert broker.stop() == 0
+
+    date, _, level, *what = line.split()
+    datetime.strptime(date, "%Y-%m-%d")
+    assert (level, what[:2]) == ("info", ["session", "opened"])
+
+
+def test_level_of_the_log_can_be_chosen(elea: Elea) -> None:
+    broker, locator = start_broker("--log-level", "error")
+    with broker:
+        elea("info", "-e", locator)
+        assert broker.stop() == 0
+        assert [json.loads(line)["event"] for line in broker.rest()] == ["stopped"]
 
 
 def test_quiet_broker_says_where_it_listens_and_no_more(elea: Elea) -> None:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from elea.api.config import Config
+from elea.api.session import Session
+from elea.api.session import open as open_session
 from tests.unit.cli.conftest import Elea
 from tests.unit.cli.running import Running, start_broker
 
@@ -26,6 +32,12 @@ def free_port() -> int:
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         return int(sock.getsockname()[1])
+
+
+@contextlib.contextmanager
+def session_with(entry: str) -> Iterator[Session]:
+    with open_session(Config.from_json5(f"{{scouting: {{multicast: {{enabled: false}}}}, {entry}}}")) as session:
+        yield session
 
 
 def subscribed(*words: str) -> Running:
@@ -172,7 +184,37 @@ def test_get_without_reply_is_a_negative_answer(elea: Elea, locator: str) -> Non
     result = elea("get", "nobody/**", "-e", locator, "--timeout", "2", "--json")
 
     assert (result.status, result.out) == (1, "")
-    assert result.err.splitlines()[-1].startswith("try: ")
+    assert json.loads(result.err)["problem"] == "elea get: nobody answered nobody/**"
+
+
+def test_get_raw_writes_the_bytes_of_the_value(elea: Elea, locator: str) -> None:
+    data = bytes(range(256))
+    with session_with(f"mode: 'client', connect: {{endpoints: ['{locator}']}}") as session:
+        queryable = session.declare_queryable("raw/1", lambda query: query.reply("raw/1", data))
+        command = [sys.executable, "-m", "elea", "get", "raw/1", "--raw", "-e", locator]
+        done = subprocess.run(command, capture_output=True, check=True)
+        queryable.undeclare()
+
+    assert (done.stdout, done.stderr) == (data, b"")
+    assert elea("get", "raw/1", "--raw", "--json", "-e", locator).status == 2
+
+
+def test_metrics_are_text(elea: Elea, locator: str) -> None:
+    text = elea("metrics", "-e", locator)
+    forms = [json.loads(line) for line in elea("metrics", "-e", locator, "--match", "elea_sessions{", "--json").lines]
+
+    assert text.status == 0
+    assert "# TYPE elea_sessions gauge" in text.lines
+    assert {form["name"] for form in forms} >= {'elea_sessions{role="client"}'}
+    assert all(isinstance(form["value"], int) for form in forms)
+
+
+def test_metrics_that_nobody_tells_are_a_negative_answer(elea: Elea) -> None:
+    with session_with("listen: {endpoints: ['tcp/127.0.0.1:0']}") as session:
+        result = elea("metrics", "-e", session.info.locators()[0], "--timeout", "1")
+
+    assert result.status == 1
+    assert "no router told its counters" in result.err
 
 
 def test_queryable_json_tells_the_questions(elea: Elea, locator: str) -> None:
@@ -270,7 +312,10 @@ def test_unreachable_node_gives_exit_code_3_soon(elea: Elea, words: list[str]) -
 
     assert (result.status, result.out) == (3, "")
     assert time.monotonic() - began < 5
-    assert result.err.splitlines()[-1].startswith("try: ")
+    told = json.loads(result.err)
+    assert (told["error"], told["status"]) == ("unreachable", 3)
+    assert told["problem"].startswith(f"elea {words[0]}: ")
+    assert told["hint"]
 
 
 def test_peer_that_finds_nobody_cannot_put(elea: Elea) -> None:

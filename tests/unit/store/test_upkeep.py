@@ -249,3 +249,26 @@ def test_log_with_more_segments_than_files_may_be_open_is_read_and_trimmed(
         with pytest.raises(StoreTrimmed):
             list(reader)
         assert len(list(log.latest_matching("**"))) == 12
+
+
+def test_compaction_holds_some_blocks_in_memory_and_not_the_segment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A segment of 40 MB in 400 blocks: the most that lies in memory at once is a fraction of it."""
+    with open_log(tmp_path / "log") as log:
+        for number in range(400):
+            log.append([sample(number, payload=os.urandom(100_000))])
+        log.shelf.roll()
+        held: list[int] = []
+        real = os.pwritev
+
+        def watched(*arguments: object) -> int:
+            held.append(pa.total_allocated_bytes())
+            return real(*arguments)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(os, "pwritev", watched)
+        before = pa.total_allocated_bytes()
+        assert log.compact() == 1
+
+        assert max(held) - before < 30_000_000
+        assert len(stored(log)) == 400

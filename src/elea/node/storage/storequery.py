@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from elea.model.details import Details
 from elea.model.encoding import Encoding
-from elea.model.errors import AccessDenied, Congested, EleaError, InvalidSelector
+from elea.model.errors import AccessDenied, Congested, EleaError, InvalidSelector, StoreClosing, StoreReadOnly
 from elea.model.selector import Parameters
 from elea.space.access import Action
 from elea.space.face import Flow, Response
@@ -97,7 +97,9 @@ class StoreQuery:
         self._respond(key or self.key, ReplyBody(IS_JSON, form.encode()))
 
     def fail(self, error: EleaError) -> None:
-        """Send what went wrong, and the end."""
+        """Send what went wrong, and the end. That a store takes nothing because the broker ends is no answer."""
+        if isinstance(error, StoreReadOnly) and self._is_closing():
+            error = StoreClosing()
         self._respond(self.key, ErrorBody(json.dumps(error_form(error), separators=(",", ":")).encode(), JSON))
         self.done()
 
