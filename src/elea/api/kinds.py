@@ -156,14 +156,14 @@ class Real:
 
 @value_class
 class Text:
-    """Any text, of at most `longest` octets, perhaps not empty."""
+    """Any text, of at most `longest` bytes, perhaps not empty."""
 
     filled: bool = False
     longest: int | None = None
 
     @property
     def expects(self) -> str:
-        limit = f" of at most {self.longest} octets" if self.longest else ""
+        limit = f" of at most {self.longest} bytes" if self.longest else ""
         return f"{'non-empty text' if self.filled else 'text'}{limit}"
 
     def read(self, value: Json, path: str) -> Json:

@@ -1,6 +1,6 @@
 """`Sample`: what a subscriber gets, decoded when it is looked at.
 
-A session receives samples as flat tuples of octets (`elea.wire.details`). Making a `Sample` of one is three
+A session receives samples as flat tuples of bytes (`elea.wire.details`). Making a `Sample` of one is three
 assignments; timestamp, encoding, attachment and source are decoded together, the first time one of them is asked for.
 """
 
@@ -129,7 +129,7 @@ class Sample:
         more = self._more or self._details()
         shown = {
             "key_expr": str(self._key),
-            "payload": self._raw[5] if len(self._raw[5]) <= 64 else f"<{len(self._raw[5])} octets>",
+            "payload": self._raw[5] if len(self._raw[5]) <= 64 else f"<{len(self._raw[5])} bytes>",
             "kind": more.kind,
             "encoding": str(more.encoding),
             "timestamp": self.timestamp,

@@ -47,7 +47,7 @@ class Flow(ABC):
 
     @abstractmethod
     def send(self, side: int, data: bytes, form: Form) -> None:
-        """Bring octets to the other side."""
+        """Bring bytes to the other side."""
 
     @abstractmethod
     def closed(self, side: int) -> None:

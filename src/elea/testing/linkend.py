@@ -19,7 +19,7 @@ class Carrier(Protocol):
     number: int
 
     def send(self, side: int, data: bytes, form: Form) -> None:
-        """Bring octets to the other side."""
+        """Bring bytes to the other side."""
 
     def closed(self, side: int) -> None:
         """An end was closed by its node."""

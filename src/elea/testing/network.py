@@ -96,7 +96,7 @@ class Network:
             delay: seconds on the way, or the least and the most of them.
             loss, reorder, duplicate: the share of datagrams that is lost, overtaken, or arrives twice.
             datagrams: whether the link is like UDP; otherwise it is like TCP.
-            mtu: octets of the largest batch; longer messages are sent in fragments.
+            mtu: bytes of the largest batch; longer messages are sent in fragments.
         """
         pair = _pair(a, b)
         if a is b or pair in self._wires:

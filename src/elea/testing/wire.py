@@ -45,7 +45,7 @@ class Conditions:
             if share and not self.datagrams:
                 raise ValueError(f"no {name} on a stream, as TCP hides it: say datagrams=True, or use part()")
         if not MIN_MTU <= self.mtu <= MAX_BATCH:
-            raise ValueError(f"an mtu is from {MIN_MTU} to {MAX_BATCH} octets, {self.mtu} is not")
+            raise ValueError(f"an mtu is from {MIN_MTU} to {MAX_BATCH} bytes, {self.mtu} is not")
 
 
 class Wire:

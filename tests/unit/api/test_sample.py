@@ -91,7 +91,7 @@ def test_a_sample_shows_what_it_has() -> None:
     assert text.startswith("Sample(key_expr='a', payload=b'1', kind=SampleKind.PUT, encoding='zenoh/bytes', priority")
     assert "attachment=b'n'" in text
     assert "timestamp" not in text
-    assert "<100 octets>" in repr(Sample.of("a", b"x" * 100))
+    assert "<100 bytes>" in repr(Sample.of("a", b"x" * 100))
 
 
 def test_a_reply_is_a_sample_or_an_error() -> None:

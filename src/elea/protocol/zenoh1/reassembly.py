@@ -14,7 +14,7 @@ LARGE: Final = 4096
 
 
 class Budget:
-    """Octets that the messages in the making of one session may still take; `exceeded` counts those given up for it."""
+    """Bytes that the messages in the making of one session may still take; `exceeded` counts those given up for it."""
 
     __slots__ = ("exceeded", "left")
 
@@ -77,7 +77,7 @@ class Reassembly:
         return self._append(sn, chunk, more)
 
     def settle(self) -> None:
-        """Copy what is a view: its octets are about to change."""
+        """Copy what is a view: its bytes are about to change."""
         self._chunks = [bytes(chunk) if isinstance(chunk, memoryview) else chunk for chunk in self._chunks]
 
     def _append(self, sn: int, chunk: bytes | memoryview, more: bool) -> list[Chunk] | None:
@@ -94,7 +94,7 @@ class Reassembly:
         return whole
 
     def _keep(self, chunk: bytes | memoryview) -> None:
-        """Large chunks as they are, small ones together: a million of one octet must not cost a million objects."""
+        """Large chunks as they are, small ones together: a million of one byte must not cost a million objects."""
         if len(chunk) >= LARGE:
             self._chunks.append(chunk)
         elif self._chunks and isinstance(last := self._chunks[-1], bytearray):
