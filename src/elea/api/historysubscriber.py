@@ -39,8 +39,8 @@ from elea.api.apierrors import ChannelClosed
 from elea.api.channels import Handler
 from elea.api.consumer import ChannelConsumer, Consumer, FunctionConsumer
 from elea.api.handle import Items
+from elea.api.logprogress import Progress
 from elea.api.logreader import LogReader, Start, Step
-from elea.api.progress import Progress
 from elea.api.sample import Sample
 from elea.api.sinks import Sink
 from elea.api.subscriber import Subscriber

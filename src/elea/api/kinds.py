@@ -1,7 +1,7 @@
 """The kinds of values a configuration is made of: what each accepts, and how it says no.
 
 A kind takes a parsed JSON value and returns it in normal form, or raises `ConfigError` with the path of the entry,
-what is wrong and what to write instead. This module knows no entry by name; those are in `elea.api.schema`.
+what is wrong and what to write instead. This module knows no entry by name; those are in `elea.api.configschema`.
 """
 
 from __future__ import annotations

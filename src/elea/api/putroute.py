@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from elea.api.apitimestamp import Timestamp
 from elea.api.identity import SourceInfo
 from elea.api.sample import into_source
-from elea.api.timestamp import Timestamp
 from elea.api.zbytes import IntoZBytes, into_bytes
 from elea.io.dispatch import Mailbox
 from elea.io.linkerrors import LinkStalled, worse

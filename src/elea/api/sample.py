@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from elea.api.apitimestamp import Timestamp
 from elea.api.identity import EntityGlobalId, SourceInfo, ZenohId
-from elea.api.timestamp import Timestamp
 from elea.api.zbytes import ZBytes
 from elea.model.details import Details, Source
 from elea.model.encoding import Encoding

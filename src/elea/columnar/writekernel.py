@@ -1,4 +1,4 @@
-"""The loop that writes PUSH messages of rows, as Numba compiles it; its twin is in `elea.columnar.messages`.
+"""The loop that writes PUSH messages of rows, as Numba compiles it; its twin is in `elea.columnar.pushwriter`.
 
 Imported by `elea.columnar.compiled` only, and not by those who only receive.
 """

@@ -27,7 +27,7 @@ from elea.node.connection import Connection
 from elea.node.dialect import DEFAULT, Dialect, Refusal, dialect_named, dialect_of
 from elea.node.gracefulclose import close_gracefully
 from elea.node.node import Node
-from elea.node.registry import SessionRegistry
+from elea.node.sessionregistry import SessionRegistry
 from elea.protocol.backoff import Backoff
 
 if TYPE_CHECKING:

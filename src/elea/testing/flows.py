@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from elea.io.linkerrors import CannotConnect, ConnectRefused, ConnectTimeout
 from elea.io.timers import Timer
 from elea.testing.linkend import End
-from elea.testing.trace import Fate, Form
+from elea.testing.networktrace import Fate, Form
 
 if TYPE_CHECKING:
     from elea.testing.wire import Wire

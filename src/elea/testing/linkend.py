@@ -8,7 +8,7 @@ from typing import Protocol
 
 from elea.io.link import Octets
 from elea.io.linkerrors import LinkClosed
-from elea.testing.trace import Form
+from elea.testing.networktrace import Form
 
 __all__ = ["Carrier", "End"]
 

@@ -15,9 +15,9 @@ from elea.model.errors import OperationTimeout
 from elea.model.limits import MAX_BATCH
 from elea.model.node_id import NodeId
 from elea.node.admin import Admin
+from elea.testing.networktrace import Trace
 from elea.testing.simnode import Node
 from elea.testing.timeline import Timeline
-from elea.testing.trace import Trace
 from elea.testing.virtualnode import VirtualRuntime, Wish
 from elea.testing.wire import Conditions, Wire
 

@@ -22,8 +22,8 @@ from elea.node.reconnect import Reconnect
 from elea.node.runtime import Runtime
 from elea.testing.flows import Dialling
 from elea.testing.linkend import End
+from elea.testing.networktrace import form_of
 from elea.testing.timeline import Timeline, VirtualLoop
-from elea.testing.trace import form_of
 from elea.testing.wire import Wire
 
 __all__ = ["VirtualRuntime", "Wish"]

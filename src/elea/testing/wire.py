@@ -16,8 +16,8 @@ from elea.io.udp import UDP_MTU
 from elea.model.limits import MAX_BATCH
 from elea.testing.flows import Datagrams, Dialling, Flow, Stream
 from elea.testing.linkend import End
+from elea.testing.networktrace import Crossing, Fate, Form, Trace
 from elea.testing.timeline import Timeline
-from elea.testing.trace import Crossing, Fate, Form, Trace
 
 __all__ = ["Conditions", "Wire"]
 

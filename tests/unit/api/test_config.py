@@ -11,8 +11,8 @@ from typing import cast
 import pytest
 
 from elea.api.config import Config
+from elea.api.configschema import SCHEMA
 from elea.api.kinds import Section
-from elea.api.schema import SCHEMA
 from elea.model.errors import ConfigError
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from elea.api.apitimestamp import NTP64, Timestamp
 from elea.api.identity import EntityGlobalId, SourceInfo, ZenohId
 from elea.api.reply import Reply, ReplyError
 from elea.api.sample import Sample
-from elea.api.timestamp import NTP64, Timestamp
 from elea.api.zbytes import ZBytes
 from elea.model.encoding import Encoding
 from elea.model.keyexpr import KeyExpr
