@@ -18,7 +18,7 @@ from elea.api.sinks import Sink
 if TYPE_CHECKING:
     from elea.api.session import Session
 
-__all__ = ["Handle", "Items", "Receiving", "weakly"]
+__all__ = ["Handle", "Items", "ReceivingHandle", "weakly"]
 
 H = TypeVar("H")
 T = TypeVar("T")
@@ -120,7 +120,7 @@ class Handle:
         self._finish()
 
 
-class Receiving(Handle, Generic[H]):
+class ReceivingHandle(Handle, Generic[H]):
     """A handle through which something is received."""
 
     def __init__(self, session: Session, sink: Sink[Any], handler: H) -> None:

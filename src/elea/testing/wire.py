@@ -14,7 +14,7 @@ from typing import Final
 
 from elea.io.udp import UDP_MTU
 from elea.model.limits import MAX_BATCH
-from elea.testing.flows import Datagrams, Dialling, Flow, Stream
+from elea.testing.flows import Datagrams, DialAttempt, Flow, Stream
 from elea.testing.linkend import End
 from elea.testing.networktrace import Crossing, Fate, Form, Trace
 from elea.testing.timeline import Timeline
@@ -77,7 +77,7 @@ class Wire:
         self._trace = trace
         self._flows: list[Flow] = []
 
-    def dial(self, dialling: Dialling) -> None:
+    def dial(self, dialling: DialAttempt) -> None:
         """The first node makes a link to the second."""
         self.dials.append(self.timeline.now)
         flow = (Datagrams if self.conditions.datagrams else Stream)(self, len(self.dials))
