@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from elea import aio as aio
     from elea import ext as ext
     from elea import handlers as handlers
+    from elea.api.apitimestamp import NTP64 as NTP64
+    from elea.api.apitimestamp import Timestamp as Timestamp
+    from elea.api.apitimestamp import TimestampId as TimestampId
     from elea.api.cancellation import CancellationToken as CancellationToken
     from elea.api.channels import Handler as Handler
     from elea.api.config import Config as Config
@@ -36,8 +39,8 @@ if TYPE_CHECKING:
     from elea.api.instrumentation import TimestampStackRecord as TimestampStackRecord
     from elea.api.liveliness import Liveliness as Liveliness
     from elea.api.liveliness import LivelinessToken as LivelinessToken
-    from elea.api.logs import init_log_from_env_or as init_log_from_env_or
-    from elea.api.logs import try_init_log_from_env as try_init_log_from_env
+    from elea.api.loginit import init_log_from_env_or as init_log_from_env_or
+    from elea.api.loginit import try_init_log_from_env as try_init_log_from_env
     from elea.api.matching import MatchingListener as MatchingListener
     from elea.api.pacedsubscriber import Periodic as Periodic
     from elea.api.pacedsubscriber import Pull as Pull
@@ -59,9 +62,6 @@ if TYPE_CHECKING:
     from elea.api.sessioninfo import SessionInfo as SessionInfo
     from elea.api.stored import StoredSample as StoredSample
     from elea.api.subscriber import Subscriber as Subscriber
-    from elea.api.timestamp import NTP64 as NTP64
-    from elea.api.timestamp import Timestamp as Timestamp
-    from elea.api.timestamp import TimestampId as TimestampId
     from elea.api.whatami import WhatAmI as WhatAmI
     from elea.api.whatami import WhatAmIMatcher as WhatAmIMatcher
     from elea.api.zbytes import ZBytes as ZBytes
@@ -93,7 +93,7 @@ _HOMES = {
     "api.instrumentation": "InterceptionPoint TimestampContext TimestampInstrumentation "
     "TimestampInstrumentationBuilder TimestampStack TimestampStackRecord",
     "api.liveliness": "Liveliness LivelinessToken",
-    "api.logs": "init_log_from_env_or try_init_log_from_env",
+    "api.loginit": "init_log_from_env_or try_init_log_from_env",
     "api.matching": "MatchingListener",
     "api.pacedsubscriber": "Periodic Pull",
     "api.publisher": "Publisher",
@@ -109,7 +109,7 @@ _HOMES = {
     "api.sessioninfo": "SessionInfo",
     "api.stored": "StoredSample",
     "api.subscriber": "Subscriber",
-    "api.timestamp": "NTP64 Timestamp TimestampId",
+    "api.apitimestamp": "NTP64 Timestamp TimestampId",
     "api.queryoptions": "QueryConsolidation ReplyKeyExpr",
     "api.whatami": "WhatAmI WhatAmIMatcher",
     "api.zbytes": "ZBytes",

@@ -1,7 +1,7 @@
 """`z_serialize` and `z_deserialize`: the serialization format of Zenoh, and the number types it knows.
 
 Numbers have a fixed width, little-endian; text, bytes, lists, sets and dictionaries begin with the number of their
-elements in LEB128; tuples are their elements one after the other. Nothing in the octets says what they are: both sides
+elements in LEB128; tuples are their elements one after the other. Nothing in the bytes says what they are: both sides
 must agree. Spec: zenoh-1.md section 21; names and errors are those of `zenoh.ext` 1.10.2.
 """
 
@@ -52,7 +52,7 @@ def __getattr__(name: str) -> NoReturn:
 
 
 class ZDeserializeError(EleaError):
-    """Octets that are not a value of the type asked for."""
+    """Bytes that are not a value of the type asked for."""
 
 
 # -- numbers ---------------------------------------------------------------------------------------------------------
@@ -158,7 +158,7 @@ _SIZED: Final[tuple[type[_Sized], ...]] = (
 
 
 def z_serialize(obj: object) -> ZBytes:
-    """The octets of a value.
+    """The bytes of a value.
 
     >>> z_serialize([UInt8(1), UInt8(2)]).to_bytes().hex(), z_serialize({"k": 1.5}).to_bytes().hex()
     ('020102', '01016b000000000000f83f')
@@ -275,13 +275,13 @@ _WRITERS: Final[dict[type, _Writer]] = {
 
 
 def z_deserialize(tp: type[T], zbytes: ZBytes) -> T:
-    """The value of type `tp` that the octets begin with; what follows it is ignored, as in eclipse-zenoh.
+    """The value of type `tp` that the bytes begin with; what follows it is ignored, as in eclipse-zenoh.
 
     >>> z_deserialize(dict[str, list[int]], z_serialize({"a": [1, 2]}))
     {'a': [1, 2]}
 
     Raises:
-        ZDeserializeError: the octets are no such value.
+        ZDeserializeError: the bytes are no such value.
         TypeError: a type that has no form.
         ValueError: a collection without the types of its elements, such as plain `list`.
     """
@@ -298,7 +298,7 @@ class _Reader:
     def take(self, count: int) -> bytes:
         end = self.at + count
         if end > len(self.data):
-            raise ZDeserializeError(f"{count} octets needed at {self.at}, {len(self.data) - self.at} left")
+            raise ZDeserializeError(f"{count} bytes needed at {self.at}, {len(self.data) - self.at} left")
         taken = self.data[self.at : end]
         self.at = end
         return taken
@@ -368,7 +368,7 @@ class _Reader:
             before = self.at
             found.append(tuple(self.read(tp) for tp in types))
             if self.at == before and count > EMPTY_ELEMENTS:
-                raise ZDeserializeError(f"{count} elements of no octets each are above the limit of {EMPTY_ELEMENTS}")
+                raise ZDeserializeError(f"{count} elements of no bytes each are above the limit of {EMPTY_ELEMENTS}")
         return found
 
 

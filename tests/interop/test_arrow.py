@@ -69,7 +69,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
     if request.param == "twins":
         monkeypatch.setattr("elea.columnar.compiled.kernels", lambda: None)
         monkeypatch.setattr("elea.columnar.gather.kernels", lambda: None)
-        monkeypatch.setattr("elea.columnar.messages.writer", lambda: None)
+        monkeypatch.setattr("elea.columnar.pushwriter.writer", lambda: None)
     else:
         assert compiled.kernels() is not None
     return request.param

@@ -252,7 +252,7 @@ def table() -> str:
         for chunked, loss in ((False, 0.0), (False, 0.2), (True, 0.0)):
             trip = scenario(dialect, chunked=chunked, loss=loss)
             link = "chunks of a stream" if chunked else f"datagrams, {loss:.0%} lost" if loss else "datagrams"
-found = f"{_about(trip.packets, 1)} of at most {trip.largest} bytes, {_about(trip.octets)} bytes in all"
+            found = f"{_about(trip.packets, 1)} of at most {trip.largest} bytes, {_about(trip.octets)} bytes in all"
             rows.append((f"MTU 20, {dialect}, {link}", "works", found))
     saved, _, full, _ = tiny_state()
     rows += [

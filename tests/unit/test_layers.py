@@ -43,7 +43,7 @@ CAPTURE_TOOLS = {
     "cli/tour.py",
     "spark/capture_messages.py",
     "spark/capture_talk.py",
-    "testing/trace.py",
+    "testing/networktrace.py",
 }
 """What shows or reads messages as they were on the wire."""
 

@@ -16,7 +16,7 @@ from elea.api.identity import EntityGlobalId
 if TYPE_CHECKING:
     from elea.aio.session import Session
 
-__all__ = ["Handle", "Pending", "Receiving"]
+__all__ = ["Handle", "Pending", "ReceivingHandle"]
 
 T = TypeVar("T")
 
@@ -86,7 +86,7 @@ class Handle:
         await self._settle()
 
 
-class Receiving(Handle, Generic[T]):
+class ReceivingHandle(Handle, Generic[T]):
     """A handle through which something is received: iterate over it, or `recv`, or give it a function."""
 
     def __init__(

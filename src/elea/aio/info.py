@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from elea.aio.handle import Pending, Receiving
+from elea.aio.handle import Pending, ReceivingHandle
 from elea.aio.inbox import DEFAULT_CAPACITY, Overflow
 from elea.api.events import LinkEvent, TransportEvent
 from elea.api.identity import ZenohId
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 __all__ = ["LinkEventsListener", "SessionInfo", "TransportEventsListener"]
 
 
-class TransportEventsListener(Receiving[TransportEvent]):
+class TransportEventsListener(ReceivingHandle[TransportEvent]):
     """Receives an event for every session that opens or ends."""
 
 
-class LinkEventsListener(Receiving[LinkEvent]):
+class LinkEventsListener(ReceivingHandle[LinkEvent]):
     """Receives an event for every link that is added or removed."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from elea.aio.handle import Handle, Pending, Receiving
+from elea.aio.handle import Handle, Pending, ReceivingHandle
 from elea.aio.inbox import DEFAULT_CAPACITY, Overflow
 from elea.aio.querier import ask
 from elea.api import liveliness as threaded
@@ -27,7 +27,7 @@ class LivelinessToken(Handle):
         self._inner = inner
 
 
-class LivelinessSubscriber(Receiving[Sample]):
+class LivelinessSubscriber(ReceivingHandle[Sample]):
     """Receives a put for every token that appears and a deletion for every one that goes."""
 
     _inner: threaded.LivelinessSubscriber[None]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from elea.aio.handle import Receiving
+from elea.aio.handle import ReceivingHandle
 from elea.api.info import MatchingStatus
 
 __all__ = ["MatchingListener"]
 
 
-class MatchingListener(Receiving[MatchingStatus]):
+class MatchingListener(ReceivingHandle[MatchingStatus]):
     """Tells when matching begins and ends."""

@@ -18,10 +18,10 @@ from elea.model.qos import CongestionControl, Priority, Reliability
 
 if TYPE_CHECKING:
     from elea.aio.session import Session
+    from elea.api.apitimestamp import Timestamp
     from elea.api.identity import SourceInfo
     from elea.api.instrumentation import TimestampInstrumentation
     from elea.api.receipt import Receipt
-    from elea.api.timestamp import Timestamp
     from elea.api.zbytes import IntoZBytes
 
 __all__ = ["Publisher", "Turns"]

@@ -6,7 +6,7 @@ import sys
 from types import TracebackType
 from typing import Any, Self
 
-from elea.aio.handle import Receiving
+from elea.aio.handle import ReceivingHandle
 from elea.aio.workers import twin
 from elea.api import query as threaded_query
 from elea.api import queryable as threaded
@@ -110,7 +110,7 @@ class Query:
         return repr(self._inner)
 
 
-class Queryable(Receiving[Query]):
+class Queryable(ReceivingHandle[Query]):
     """Answers queries on a key expression.
 
     ::

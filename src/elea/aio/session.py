@@ -19,12 +19,12 @@ from elea.aio.queryable import Queryable
 from elea.aio.subscriber import BatchSubscriber, Subscriber, is_pull, paced
 from elea.aio.workers import in_thread, twin
 from elea.api import session as threaded
+from elea.api.apitimestamp import Timestamp
 from elea.api.arrowhandler import Arrow
 from elea.api.callbacks import Callback
 from elea.api.cancellation import CancellationToken
 from elea.api.config import Config
 from elea.api.identity import EntityGlobalId, ZenohId
-from elea.api.timestamp import Timestamp
 from elea.model.keyexpr import KeyExpr
 from elea.model.qos import Locality, Priority
 from elea.model.selector import Selector

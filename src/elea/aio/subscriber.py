@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from elea.aio.handle import Receiving
+from elea.aio.handle import ReceivingHandle
 from elea.aio.workers import in_thread
 from elea.api import subscriber as threaded
 from elea.api.arrowhandler import Arrow, BatchChannel
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["BatchSubscriber", "Subscriber", "is_pull", "paced"]
 
 
-class Subscriber(Receiving[Sample]):
+class Subscriber(ReceivingHandle[Sample]):
     """Receives the samples put to a key expression.
 
     ::

@@ -1,7 +1,7 @@
 """Samples as Arrow record batches: the handler `elea.handlers.Arrow`, and what stands behind it.
 
 What arrives is gathered to columns where it was read, without a sample object or a call per sample. A batch is handed
-over when it has enough rows or octets, or when its first sample has waited long enough. Batches that nobody takes are
+over when it has enough rows or bytes, or when its first sample has waited long enough. Batches that nobody takes are
 kept up to a number; then the rule is that of channels (`elea.api.channels`): *block* makes samples wait, first in a
 mailbox (32 MiB), then those sent with BLOCK on their link, *drop_oldest* forgets batches. Every sample lost here is
 counted in `dropped`. Imports numpy, pyarrow and Numba when it is used, not before.
@@ -59,7 +59,7 @@ class Arrow:
     Args:
         rows: a batch has at most so many.
         seconds: how long a sample waits for others.
-        octets: a batch with so many octets of payload is full.
+        octets: a batch with so many bytes of payload is full.
         capacity: batches that wait to be taken.
         overflow: what happens when so many wait: `block` or `drop_oldest`.
         callback: called with each batch, in place of a channel.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from elea.api.session import Session
-    from elea.columnar.messages import Outgoing
+    from elea.columnar.pushwriter import Outgoing
 
 __all__ = ["Bulk"]
 
@@ -42,7 +42,7 @@ class Bulk:
                 been sent.
             LinkStalled: a neighbour that takes nothing was given up.
         """
-        from elea.columnar.messages import Outgoing
+        from elea.columnar.pushwriter import Outgoing
 
         count = 0
         for part in parts_of(arrow(), batch):

@@ -10,9 +10,9 @@ import importlib
 import os
 from typing import TYPE_CHECKING, ClassVar, Final, NoReturn
 
+from elea.api.configschema import SCHEMA
 from elea.api.json5 import Json, parse
 from elea.api.kinds import Section, nearest
-from elea.api.schema import SCHEMA
 from elea.model.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from elea.api.handle import Receiving, weakly
+from elea.api.handle import ReceivingHandle, weakly
 from elea.api.identity import ZenohId
 from elea.api.info import Link, Transport
 from elea.api.sinks import Sink
@@ -88,7 +88,7 @@ class LinkEvent:
         return f"LinkEvent {{ kind: {_KINDS[self.kind]}, link: {self.link!r} }}"
 
 
-class _Listener(Receiving[H], Generic[H, E]):
+class _Listener(ReceivingHandle[H], Generic[H, E]):
     """Turns connections that come and go into events; each one comes once and goes once."""
 
     def __init__(self, session: Session, handler: object, of: str, *, history: bool) -> None:

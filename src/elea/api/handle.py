@@ -18,9 +18,10 @@ from elea.api.sinks import Sink
 if TYPE_CHECKING:
     from elea.api.session import Session
 
-__all__ = ["Handle", "Receiving", "weakly"]
+__all__ = ["Handle", "Items", "ReceivingHandle", "weakly"]
 
 H = TypeVar("H")
+T = TypeVar("T")
 
 
 def weakly(method: Callable[..., None]) -> Callable[..., None]:
@@ -35,6 +36,31 @@ def weakly(method: Callable[..., None]) -> Callable[..., None]:
             found(*arguments)
 
     return call
+
+
+class Items(Generic[T]):
+    """What comes through a channel, and its owner held: `for sample in session.declare_subscriber(…)` goes on.
+
+    No generator: one that a loop leaves would close the channel, and one that Ctrl-C interrupts would be at its end.
+    """
+
+    __slots__ = ("_at_end", "_channel", "_owner")
+
+    def __init__(self, owner: object, channel: Handler[T], at_end: Callable[[], None] | None = None) -> None:
+        self._owner = owner
+        self._channel = channel
+        self._at_end = at_end
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> T:
+        try:
+            return next(self._channel)
+        except StopIteration:
+            if self._at_end is not None:
+                self._at_end()
+            raise
 
 
 class Handle:
@@ -94,7 +120,7 @@ class Handle:
         self._finish()
 
 
-class Receiving(Handle, Generic[H]):
+class ReceivingHandle(Handle, Generic[H]):
     """A handle through which something is received."""
 
     def __init__(self, session: Session, sink: Sink[Any], handler: H) -> None:
@@ -125,11 +151,7 @@ class Receiving(Handle, Generic[H]):
         return self._channel().try_recv()
 
     def __iter__(self) -> Iterator[Any]:
-        return self._items(self._channel())
-
-    def _items(self, channel: Handler[Any]) -> Iterator[Any]:
-        # A generator holds its handle: `for sample in session.declare_subscriber(…)` goes on.
-        yield from channel
+        return Items(self, self._channel())
 
     def _channel(self) -> Handler[Any]:
         if not isinstance(self._handler, Handler):

@@ -38,8 +38,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from elea.api.apierrors import ChannelClosed
 from elea.api.channels import Handler
 from elea.api.consumer import ChannelConsumer, Consumer, FunctionConsumer
+from elea.api.handle import Items
+from elea.api.logprogress import Progress
 from elea.api.logreader import LogReader, Start, Step
-from elea.api.progress import Progress
 from elea.api.sample import Sample
 from elea.api.sinks import Sink
 from elea.api.subscriber import Subscriber
@@ -212,8 +213,7 @@ class FollowingSubscriber(Subscriber[H]):
             raise
 
     def __iter__(self) -> Iterator[Any]:
-        yield from self._channel()
-        self._raise()
+        return Items(self, self._channel(), at_end=self._raise)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None

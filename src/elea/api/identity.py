@@ -28,7 +28,7 @@ class ZenohId(NodeId):
 
     @classmethod
     def of(cls, id: NodeId | bytes) -> ZenohId:
-        """The identifier with the value of another one, or with these octets of the wire."""
+        """The identifier with the value of another one, or with these bytes of the wire."""
         return cls(id if isinstance(id, bytes) else id.data)
 
     # The methods a dataclass makes compare with the very same class only.

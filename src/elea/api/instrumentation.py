@@ -8,8 +8,8 @@ from __future__ import annotations
 from enum import Enum
 
 from elea.api.apierrors import InvalidValue
+from elea.api.apitimestamp import Timestamp
 from elea.api.identity import ZenohId
-from elea.api.timestamp import Timestamp
 from elea.api.whatami import WhatAmI
 from elea.model.values import value_class
 

@@ -1,7 +1,7 @@
 """The kinds of values a configuration is made of: what each accepts, and how it says no.
 
 A kind takes a parsed JSON value and returns it in normal form, or raises `ConfigError` with the path of the entry,
-what is wrong and what to write instead. This module knows no entry by name; those are in `elea.api.schema`.
+what is wrong and what to write instead. This module knows no entry by name; those are in `elea.api.configschema`.
 """
 
 from __future__ import annotations
@@ -156,14 +156,14 @@ class Real:
 
 @value_class
 class Text:
-    """Any text, of at most `longest` octets, perhaps not empty."""
+    """Any text, of at most `longest` bytes, perhaps not empty."""
 
     filled: bool = False
     longest: int | None = None
 
     @property
     def expects(self) -> str:
-        limit = f" of at most {self.longest} octets" if self.longest else ""
+        limit = f" of at most {self.longest} bytes" if self.longest else ""
         return f"{'non-empty text' if self.filled else 'text'}{limit}"
 
     def read(self, value: Json, path: str) -> Json:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from elea.api.cancellation import Cancellable, CancellationToken
 from elea.api.channels import Handler
-from elea.api.handle import Handle, Receiving, weakly
+from elea.api.handle import Handle, ReceivingHandle, weakly
 from elea.api.outgoingquery import seconds
 from elea.api.reply import Reply, ReplyError
 from elea.api.sample import Sample
@@ -37,7 +37,7 @@ class LivelinessToken(Handle):
         self._session._node.local.undeclare_token(self._number)
 
 
-class LivelinessSubscriber(Receiving[H]):
+class LivelinessSubscriber(ReceivingHandle[H]):
     """Receives a put for every token that appears and a deletion for every one that goes."""
 
     def __init__(self, session: Session, key_expr: KeyExpr, handler: object, *, history: bool) -> None:

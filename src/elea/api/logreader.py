@@ -19,7 +19,7 @@ __all__ = ["FIRST_ROWS", "LogReader", "Start", "Step", "instant_ns", "rows_after
 FIRST_ROWS: Final = 256
 MOST_ROWS: Final = 16_384
 STEP_BYTES: Final = 4 << 20
-"""Octets that a step is meant to have: its samples are given to nobody before it is complete."""
+"""Bytes that a step is meant to have: its samples are given to nobody before it is complete."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
@@ -144,7 +144,7 @@ class LogReader:
 
 
 def rows_after(rows: int, octets: int) -> int:
-    """How many samples to ask for after so many had so many octets."""
+    """How many samples to ask for after so many had so many bytes."""
     return max(1, min(MOST_ROWS, 2 * rows, STEP_BYTES * rows // max(octets, 1)))
 
 

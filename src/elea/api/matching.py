@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from elea.api.handle import Receiving, weakly
+from elea.api.handle import ReceivingHandle, weakly
 from elea.api.info import MatchingStatus
 from elea.api.sinks import Sink
 from elea.io.dispatch import Mailbox
@@ -36,7 +36,7 @@ def matching_status(
         return MatchingStatus(node.space.matching(node.local, entity, key, complete=complete))
 
 
-class MatchingListener(Receiving[H]):
+class MatchingListener(ReceivingHandle[H]):
     """Tells when matching begins and ends."""
 
     def __init__(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from elea.api.apitimestamp import Timestamp
 from elea.api.handle import Handle
 from elea.api.identity import SourceInfo
 from elea.api.putroute import PublisherRoute
-from elea.api.timestamp import Timestamp
 from elea.api.zbytes import IntoZBytes
 from elea.io.dispatch import Mailbox
 from elea.model.encoding import Encoding

@@ -24,7 +24,7 @@ LEADERS: Final = 2
 """Groups on their way at once: while a store syncs one the next is already there."""
 
 
-class _Waiting:
+class _Waiter:
     """A thread that waits: for its outcome, or to be the one who sends for itself and others."""
 
     __slots__ = ("given", "group", "lane", "outcome", "turn")
@@ -33,7 +33,7 @@ class _Waiting:
         self.lane = lane
         self.given = given
         self.outcome: Outcome | None = None
-        self.group: list[_Waiting] | None = None
+        self.group: list[_Waiter] | None = None
         """Whom it sends for; itself is the first."""
         self.turn = threading.Lock()
         self.turn.acquire()
@@ -46,12 +46,12 @@ class PutCollector:
         self._session = session
         self._storing = storing
         self._lock = threading.Lock()
-        self._due: list[_Waiting] = []  # empty unless all leaders are on their way
+        self._due: list[_Waiter] = []  # empty unless all leaders are on their way
         self._leaders = 0
 
     def put(self, lane: Lane, given: Given) -> Outcome:
         """Send a sample, with others if there are any, and wait for what comes of it."""
-        me = _Waiting(lane, given)
+        me = _Waiter(lane, given)
         with self._lock:
             if self._leaders < LEADERS:
                 self._leaders += 1
@@ -74,12 +74,12 @@ class PutCollector:
                 self._hand_over()
         return me.outcome or Alone(None)
 
-    def _send(self, members: list[_Waiting]) -> None:
+    def _send(self, members: list[_Waiter]) -> None:
         group = Group(self._session, self._storing.kept, members[0].lane)
         self._tell(members, self._outcomes(group, [one.given for one in members]))
 
     @staticmethod
-    def _tell(members: list[_Waiting], outcomes: list[Outcome]) -> None:
+    def _tell(members: list[_Waiter], outcomes: list[Outcome]) -> None:
         """Let those go on who have no outcome yet."""
         for one, outcome in zip(members, outcomes, strict=True):
             if one.outcome is None:

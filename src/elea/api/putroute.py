@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from elea.api.apitimestamp import Timestamp
 from elea.api.identity import SourceInfo
 from elea.api.sample import into_source
-from elea.api.timestamp import Timestamp
 from elea.api.zbytes import IntoZBytes, into_bytes
 from elea.io.dispatch import Mailbox
 from elea.io.linkerrors import LinkStalled, worse
@@ -160,7 +160,7 @@ class PublisherRoute(PutRoute):
         self._reliable = reliable
         self._droppable = not reliable or not raw_qos & 8
         self._encoding = encoding
-        # Without a timestamp or an attachment every sample has the same octets between header and payload.
+        # Without a timestamp or an attachment every sample has the same bytes between header and payload.
         self._meta = pack(Details(encoding=encoding))
         self._plain_at = -1  # generation of the space in which `_publications` are all there is to a plain put
         self._publications: list[Publication] = []

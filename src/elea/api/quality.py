@@ -32,5 +32,5 @@ def qos_of(
 
 @lru_cache(typed=True)
 def qos_for_store(congestion_control: CongestionControl | None, priority: Priority | None, express: bool | None) -> int:
-    """The same as an octet, for samples that a store acknowledges."""
+    """The same as a byte, for samples that a store acknowledges."""
     return qos_of(congestion_control, priority, express, CongestionControl.BLOCK).raw

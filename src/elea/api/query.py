@@ -11,11 +11,11 @@ from types import TracebackType
 from typing import Final, Protocol, Self
 
 from elea.api.apierrors import QueryDropped, ReplyRefused
+from elea.api.apitimestamp import Timestamp
 from elea.api.identity import SourceInfo
 from elea.api.instrumentation import TimestampStack
 from elea.api.queryoptions import ReplyKeyExpr
 from elea.api.sample import Sample
-from elea.api.timestamp import Timestamp
 from elea.api.zbytes import IntoZBytes, ZBytes, into_bytes
 from elea.model.encoding import Encoding
 from elea.model.keyexpr import KeyExpr

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from elea.api.answerer import hand_over
 from elea.api.channels import Handler
-from elea.api.handle import Receiving, weakly
+from elea.api.handle import ReceivingHandle, weakly
 from elea.api.query import Query
 from elea.api.sinks import Sink
 from elea.io.dispatch import Mailbox
@@ -26,7 +26,7 @@ __all__ = ["Queryable"]
 H = TypeVar("H")
 
 
-class Queryable(Receiving[H]):
+class Queryable(ReceivingHandle[H]):
     """Answers queries on a key expression.
 
     ::

@@ -1,7 +1,7 @@
 """Range reads: the samples of a log as Arrow record batches, fetched a few megabytes at a time.
 
 A range comes in answers of about `CHUNK_BYTES`; the next one is asked for when one has come, so that at most two are in
-memory, however slow the reader is. The octets are copied once, from messages into one buffer; the batches lie in it.
+memory, however slow the reader is. The bytes are copied once, from messages into one buffer; the batches lie in it.
 A store on this machine sends no blocks that lie in files which we may read, it tells where (`elea.store.inplace`); they
 are read one at a time, when they are wanted.
 """

@@ -1,6 +1,6 @@
 """`Sample`: what a subscriber gets, decoded when it is looked at.
 
-A session receives samples as flat tuples of octets (`elea.wire.details`). Making a `Sample` of one is three
+A session receives samples as flat tuples of bytes (`elea.wire.details`). Making a `Sample` of one is three
 assignments; timestamp, encoding, attachment and source are decoded together, the first time one of them is asked for.
 """
 
@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from elea.api.apitimestamp import Timestamp
 from elea.api.identity import EntityGlobalId, SourceInfo, ZenohId
-from elea.api.timestamp import Timestamp
 from elea.api.zbytes import ZBytes
 from elea.model.details import Details, Source
 from elea.model.encoding import Encoding
@@ -129,7 +129,7 @@ class Sample:
         more = self._more or self._details()
         shown = {
             "key_expr": str(self._key),
-            "payload": self._raw[5] if len(self._raw[5]) <= 64 else f"<{len(self._raw[5])} octets>",
+            "payload": self._raw[5] if len(self._raw[5]) <= 64 else f"<{len(self._raw[5])} bytes>",
             "kind": more.kind,
             "encoding": str(more.encoding),
             "timestamp": self.timestamp,

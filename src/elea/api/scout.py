@@ -10,6 +10,7 @@ from typing import Any, Generic, Self, TypeVar
 from elea.api.apierrors import InvalidValue
 from elea.api.channels import Handler
 from elea.api.config import Config
+from elea.api.handle import Items
 from elea.api.identity import ZenohId
 from elea.api.info import Hello
 from elea.api.settings import MulticastSettings, Settings
@@ -66,10 +67,7 @@ class Scout(Generic[H]):
         return self._channel().try_recv()
 
     def __iter__(self) -> Iterator[Hello]:
-        return self._each(self._channel())
-
-    def _each(self, channel: Handler[Hello]) -> Iterator[Hello]:
-        yield from channel  # and keeps this scout, which `for hello in scout()` has nobody else to do
+        return Items(self, self._channel())
 
     def __enter__(self) -> Self:
         return self

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Self, TypeVar, overload
 
+from elea.api.apitimestamp import Timestamp
 from elea.api.config import Config
 from elea.api.handle import Handle
 from elea.api.identity import EntityGlobalId, SourceInfo, ZenohId
@@ -26,7 +27,6 @@ from elea.api.quality import qos_for_store, qos_of
 from elea.api.settings import Settings
 from elea.api.sinks import Sink, into_handler
 from elea.api.subscriber import Subscriber
-from elea.api.timestamp import Timestamp
 from elea.api.zbytes import IntoZBytes, into_bytes
 from elea.model.encoding import Encoding
 from elea.model.errors import LimitReached, SessionClosed

@@ -31,10 +31,10 @@ from elea.wire.puts import Given
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from elea.api.apitimestamp import Timestamp
     from elea.api.batches import Piece
     from elea.api.identity import SourceInfo
     from elea.api.session import Session
-    from elea.api.timestamp import Timestamp
 
 __all__ = ["Durability", "StoreClient"]
 

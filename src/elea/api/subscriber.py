@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from elea.api.arrowhandler import Arrow, BatchSink
 from elea.api.channels import Handler
-from elea.api.handle import Receiving
+from elea.api.handle import ReceivingHandle
 from elea.api.sample import Sample
 from elea.api.sampledelivery import SampleDelivery
 from elea.api.sinks import Sink
@@ -22,7 +22,7 @@ __all__ = ["Subscriber"]
 H = TypeVar("H")
 
 
-class Subscriber(Receiving[H]):
+class Subscriber(ReceivingHandle[H]):
     """Receives the samples put to a key expression.
 
     ::

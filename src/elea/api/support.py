@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final, TypeAlias, cast
 
+from elea.api.configschema import SCHEMA
 from elea.api.json5 import Json
 from elea.api.kinds import Field, Section
-from elea.api.schema import SCHEMA
 from elea.api.storages import MANAGER
 from elea.io.locator import nearest
 from elea.model.errors import ConfigError

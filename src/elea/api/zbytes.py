@@ -1,4 +1,4 @@
-"""`ZBytes`: the octets of a payload or attachment, kept as they came."""
+"""`ZBytes`: the bytes of a payload or attachment, kept as they came."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["IntoZBytes", "ZBytes", "into_bytes"]
 # Most are let go before the next one is made, so the place of one is kept for it: 30 ns from a sample, not 140.
 @mypyc_attr(acyclic=True, free_list_len=1)
 class ZBytes:
-    """Octets that read as bytes or as text; equal to, and hashed like, the bytes they are.
+    """Bytes that read as bytes or as text; equal to, and hashed like, the bytes they are.
 
     >>> payload = ZBytes("21.5")
     >>> payload.to_string(), payload.to_bytes(), len(payload), payload == b"21.5"
@@ -31,11 +31,11 @@ class ZBytes:
             self._data = b"" if bytes is None else into_bytes(bytes)
 
     def to_bytes(self) -> builtins.bytes:
-        """The octets."""
+        """The bytes."""
         return self._data
 
     def to_string(self) -> str:
-        """The octets read as UTF-8.
+        """The bytes read as UTF-8.
 
         Raises:
             ValueError: they are no UTF-8.
@@ -82,7 +82,7 @@ _BYTES: Final = builtins.bytes
 
 
 def into_bytes(value: IntoZBytes) -> bytes:
-    """The octets of what a user gave as a payload; only what can change afterwards is copied.
+    """The bytes of what a user gave as a payload; only what can change afterwards is copied.
 
     Raises:
         TypeError: it is neither bytes nor text.

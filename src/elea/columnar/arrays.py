@@ -25,7 +25,7 @@ def zeros(count: int, type_: pa.DataType) -> pa.Array:
 
 
 def octets_of(values: Sequence[bytes], type_: pa.DataType | None = None) -> pa.Array:
-    """An array of octets; those of text, if `type_` says so.
+    """An array of bytes; those of text, if `type_` says so.
 
     Raises:
         ValueError: they are more than the 2 GiB that offsets can say.
@@ -33,7 +33,7 @@ def octets_of(values: Sequence[bytes], type_: pa.DataType | None = None) -> pa.A
     offsets = np.zeros(len(values) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, values), np.int64, len(values)), out=offsets[1:])
     if offsets[-1] > np.iinfo(np.int32).max:
-        raise ValueError(f"a column of {offsets[-1]} octets, where 2147483647 fit: put fewer samples at a time")
+        raise ValueError(f"a column of {offsets[-1]} bytes, where 2147483647 fit: put fewer samples at a time")
     buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(b"".join(values))]
     return pa.Array.from_buffers(type_ or pa.binary(), len(values), buffers)
 

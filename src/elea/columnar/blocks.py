@@ -1,4 +1,4 @@
-"""Blocks: samples as rows of numbers over the octets they came in. Made by a scanner, or of a run of flat tuples."""
+"""Blocks: samples as rows of numbers over the bytes they came in. Made by a scanner, or of a run of flat tuples."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Block:
         return len(self.rows)
 
     def fitting(self, octets: int) -> int:
-        """How many of the first samples have no more than so many octets of payload together."""
+        """How many of the first samples have no more than so many bytes of payload together."""
         return int(np.searchsorted(np.cumsum(self.rows[:, k.PAYLOAD + 1]), octets, "right"))
 
     def split(self, count: int) -> tuple[Block, Block]:
@@ -78,7 +78,7 @@ def block_of_samples(
 
 
 def _fill(row: Any, meta: bytes | None, used: int, parts: list[bytes]) -> int:
-    """Put the details of a sample into its row, and their octets behind the other parts."""
+    """Put the details of a sample into its row, and their bytes behind the other parts."""
     body = details(meta, b"")
 
     def region(column: int, octets: bytes) -> None:

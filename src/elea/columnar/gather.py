@@ -35,7 +35,7 @@ SCHEMA: Final = pa.schema(
 
 LEAST: Final = 1 << 16
 MOST: Final = 1 << 30
-"""Octets of payloads in one batch, far below the 2 GiB that its offsets can say."""
+"""Bytes of payloads in one batch, far below the 2 GiB that its offsets can say."""
 
 
 class Columns:
@@ -59,7 +59,7 @@ class Columns:
         self.octets = 0
         """Of the payloads so far."""
         self.held = 0
-        """Octets of blocks that are kept until the batch is made, since they have attachments or the like."""
+        """Bytes of blocks that are kept until the batch is made, since they have attachments or the like."""
         # Of Arrow's pool, which has the pages of batches before if they were not too large: 15 instead of 280 µs a MiB.
         self._times = pa.allocate_buffer(8 * rows)
         self._places = pa.allocate_buffer(4 * rows + 4)
@@ -171,7 +171,7 @@ class _Detailed:
         return numbers_of(numbers, type_, None if region is None else given)
 
     def regions(self, column: int) -> pa.Array:
-        """A column of octets, null where there are none."""
+        """A column of bytes, null where there are none."""
         sizes = [int(block.rows[:, column + 1].clip(0).sum()) for _, block in self._blocks]
         given = np.zeros(self._count, bool)
         for first, block in self._blocks:

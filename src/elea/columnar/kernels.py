@@ -1,4 +1,4 @@
-"""The loops over octets, as Numba compiles them: reading runs of PUSH messages into rows, and gathering regions.
+"""The loops over bytes, as Numba compiles them: reading runs of PUSH messages into rows, and gathering regions.
 
 A kernel takes what is ordinary and stops before the first message that is not, without a verdict: the reader of
 `elea.wire.zenoh1.samples` and the codec judge that one, so there is one judge of what is malformed. Both are also what
@@ -303,9 +303,9 @@ def scan(
 
 @loop(types.int64(OCTETS, TABLE, types.int64, OWN, types.int64, PLACES, types.int64))
 def gather(buf: Any, rows: Any, column: int, out: Any, used: int, offsets: Any, first: int) -> int:
-    """Copy the regions of a column behind each other into `out`, which has `used` octets; returns how many it has then.
+    """Copy the regions of a column behind each other into `out`, which has `used` bytes; returns how many it has then.
 
-    `offsets[first]` is where the first one starts; a region that is none has no octets.
+    `offsets[first]` is where the first one starts; a region that is none has no bytes.
     """
     for index in range(len(rows)):
         offsets[first + index] = used

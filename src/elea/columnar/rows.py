@@ -58,7 +58,7 @@ SOURCE_SN: Final = 15
 WIDTH: Final = 16
 
 KIND: Final = 0x100
-"""In the flags, above the octet of the QoS: it is a deletion."""
+"""In the flags, above the byte of the QoS: it is a deletion."""
 
 MORE: Final = 0x200
 """In the flags: it has more than a payload."""

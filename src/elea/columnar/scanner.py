@@ -26,7 +26,7 @@ ROWS: Final = 16_384
 """Messages read in one go: as many as a batch can hold."""
 
 ARENA: Final = 1 << 20
-"""Octets of all suffixes; a neighbour with more names than fit has them looked up anew."""
+"""Bytes of all suffixes; a neighbour with more names than fit has them looked up anew."""
 
 
 class Scanner:

@@ -1,4 +1,4 @@
-"""The loop that writes PUSH messages of rows, as Numba compiles it; its twin is in `elea.columnar.messages`.
+"""The loop that writes PUSH messages of rows, as Numba compiles it; its twin is in `elea.columnar.pushwriter`.
 
 Imported by `elea.columnar.compiled` only, and not by those who only receive.
 """
@@ -24,13 +24,13 @@ def _natural(out: Any, at: int, value: Any) -> int:
         out[at] = value & unsigned(0x7F) | unsigned(0x80)
         value >>= unsigned(7)
         at += 1
-    out[at] = value  # a ninth octet is a whole one
+    out[at] = value  # a ninth byte is a whole one
     return at + 1
 
 
 @loop()
 def _region(out: Any, at: int, data: Any, start: int, length: int) -> int:
-    """Write a length and the octets of a region."""
+    """Write a length and the bytes of a region."""
     at = _natural(out, at, unsigned(length))
     source, target = unsigned(start), unsigned(at)  # without a sign: see `kernels.gather`
     for step in range(unsigned(length)):
@@ -53,7 +53,7 @@ def write(
 ) -> int:
     """Write the messages of rows from `first` on, as long as they fit; returns the row to go on with.
 
-    `heads` has what every message of a key begins with, `answer[0]` tells the octets written.
+    `heads` has what every message of a key begins with, `answer[0]` tells the bytes written.
     """
     at = 0
     index = first

@@ -60,7 +60,7 @@ class BatchReader:
         if count < 0:
             return -1
         if self._streamed and end and not self.link.closed:
-            raise LinkClosed(self.link.remote, f"ended by the other side inside a batch, {end} octets into it")
+            raise LinkClosed(self.link.remote, f"ended by the other side inside a batch, {end} bytes into it")
         return 0
 
     def load(self, buffer: bytearray, view: memoryview) -> None:

@@ -135,7 +135,7 @@ class BatchTooLarge(LinkClosed):
     """A batch above the limit of the link; behind it the stream cannot be trusted."""
 
     def __init__(self, remote: str, size: int, limit: int) -> None:
-        super().__init__(remote, f"batch of {size} octets is above the limit of {limit}", 2)
+        super().__init__(remote, f"batch of {size} bytes is above the limit of {limit}", 2)
         self.size = size
         self.limit = limit
 

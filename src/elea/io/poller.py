@@ -55,7 +55,7 @@ class _System(Protocol):
     def close(self) -> None: ...
 
 
-class _Selecting:
+class _SelectorPoll:
     """`epoll`'s interface over a selector."""
 
     def __init__(self) -> None:
@@ -87,7 +87,7 @@ class Poller:
 
     def __init__(self) -> None:
         self._is_epoll = hasattr(select, "epoll")
-        self._system: _System = select.epoll() if self._is_epoll else _Selecting()
+        self._system: _System = select.epoll() if self._is_epoll else _SelectorPoll()
         self._ringer: socket.socket | None = None
         self._rung: socket.socket | None = None
         if hasattr(os, "eventfd"):

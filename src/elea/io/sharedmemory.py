@@ -301,7 +301,7 @@ class SharedIn:
             raise ValueError("its size is not sealed")
         size = os.fstat(descriptor).st_size - _PAGE
         if not 0 < size <= MEMORY_BYTES:
-            raise ValueError(f"{size} octets are not 1 to {MEMORY_BYTES}")
+            raise ValueError(f"{size} bytes are not 1 to {MEMORY_BYTES}")
         self._size = size
         self._map: mmap = mmap(descriptor, _PAGE + size)
         self._words = memoryview(self._map)[:16].cast("Q")
@@ -311,7 +311,7 @@ class SharedIn:
     def fetch(self, position: int, size: int) -> bytes:
         start = position % self._size
         if position < self._end or start + size > self._size:
-            problem = f"{size} octets at {position}, where {self._end} is read and a lap has {self._size}"
+            problem = f"{size} bytes at {position}, where {self._end} is read and a lap has {self._size}"
             raise RuleBroken("elea-memory", "drop-link", problem)
         start += _PAGE
         octets = self._map[start : start + size]

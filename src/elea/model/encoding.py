@@ -172,7 +172,7 @@ class Encoding:
             raise ValueError(f"an encoding id is a number from 0 to {_MAX_ID}, not {id}")
         if schema is not None and len(schema) > ENCODING_SCHEMA_BYTES:
             # Refused here and not when sent: eclipse-zenoh accepts the value, and its link dies of it.
-            raise ValueError(f"an encoding schema has at most {ENCODING_SCHEMA_BYTES} octets, not {len(schema)}")
+            raise ValueError(f"an encoding schema has at most {ENCODING_SCHEMA_BYTES} bytes, not {len(schema)}")
         object.__setattr__(self, "id", id)
         object.__setattr__(self, "schema", schema)
 

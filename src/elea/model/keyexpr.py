@@ -121,7 +121,7 @@ def _check_size(text: str) -> None:
     except UnicodeEncodeError:
         raise InvalidKeyExpr(_shortened(text), "half of a surrogate pair is no text") from None
     if size > KEY_EXPR_BYTES:
-        problem = f"{size} octets in UTF-8 are above the limit of {KEY_EXPR_BYTES}"
+        problem = f"{size} bytes in UTF-8 are above the limit of {KEY_EXPR_BYTES}"
         raise InvalidKeyExpr(_shortened(text), problem, "use a shorter key")
 
 

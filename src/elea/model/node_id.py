@@ -1,6 +1,6 @@
-"""Node identifiers: 1 to 16 octets, little-endian, the same value in every dialect.
+"""Node identifiers: 1 to 16 bytes, little-endian, the same value in every dialect.
 
-This module owns their three forms: the trimmed octets of the wire, the hexadecimal text, and the order that
+This module owns their three forms: the trimmed bytes of the wire, the hexadecimal text, and the order that
 breaks ties. It knows nothing of how a length is written. Spec: zenoh-1 §1.4, zenoh-2018 Z18-SES-04.
 """
 
@@ -27,7 +27,7 @@ class RandomSource(Protocol):
 class NodeId:
     """The identifier of a node, a non-zero number below 2^128.
 
-    `data` is its wire form: little-endian without trailing zero octets. Ids are ordered octet by octet on
+    `data` is its wire form: little-endian without trailing zero bytes. Ids are ordered byte by byte on
     that form, which is *not* the order of the numbers: `1234` comes before `77`.
 
     >>> NodeId(bytes.fromhex("3412"))
@@ -36,17 +36,17 @@ class NodeId:
     True
     """
 
-    # Spec: the order is that of the 16 octets padded with zeros. Comparing the trimmed octets gives the same
+    # Spec: the order is that of the 16 bytes padded with zeros. Comparing the trimmed bytes gives the same
     # result, because what a longer one has beyond a shorter one never is all zeros.
     data: bytes
 
     def __post_init__(self) -> None:
         size = len(self.data)
         if size > NODE_ID_BYTES:
-            raise ValueError(f"a node id has at most {NODE_ID_BYTES} octets, not {size}")
+            raise ValueError(f"a node id has at most {NODE_ID_BYTES} bytes, not {size}")
         trimmed = bytes(self.data).rstrip(b"\0")
         if not trimmed:
-            raise ValueError("a node id is not zero: give at least one octet that is not 0")
+            raise ValueError("a node id is not zero: give at least one byte that is not 0")
         object.__setattr__(self, "data", trimmed)
 
     @classmethod
@@ -62,14 +62,14 @@ class NodeId:
 
     @classmethod
     def random(cls, source: RandomSource) -> NodeId:
-        """A new id of exactly 16 octets."""
-        # The top octet is never 0, so that ids of one deployment all have the same length in traces.
+        """A new id of exactly 16 bytes."""
+        # The top byte is never 0, so that ids of one deployment all have the same length in traces.
         top = 8 * NODE_ID_BYTES
         return cls(source.randrange(1 << (top - 8), 1 << top).to_bytes(NODE_ID_BYTES, "little"))
 
     @property
     def padded(self) -> bytes:
-        """All 16 octets, little-endian: the form that is hashed and compared."""
+        """All 16 bytes, little-endian: the form that is hashed and compared."""
         return self.data.ljust(NODE_ID_BYTES, b"\0")
 
     def __int__(self) -> int:

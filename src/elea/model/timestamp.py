@@ -193,7 +193,7 @@ class Hlc:
     def reserve(self, now_ns: int, count: int) -> int:
         """The first of `count` consecutive NTP64 numbers, all above everything given before.
 
-        One call stamps a whole run of samples: consecutive numbers differ in their first octet on the wire.
+        One call stamps a whole run of samples: consecutive numbers differ in their first byte on the wire.
         """
         now = ntp64_from_ns(now_ns) & ~_COUNTER_MASK
         # When the counter is full the carry moves into the time: it runs ahead by 4 ns and stays monotonic.

@@ -223,14 +223,14 @@ def _graph(nodes: list[str]) -> bytes:
 
 _LINK: Final[Mapping[str, str]] = {
     "sent_batches": "Batches written.",
-    "sent_bytes": "Octets written.",
+    "sent_bytes": "Bytes written.",
     "sent_messages": "Network messages written.",
     "waits": "Messages that had to wait for room.",
     "memory_payloads": "Payloads laid in shared memory.",
-    "memory_bytes": "Octets of them.",
+    "memory_bytes": "Bytes of them.",
     "memory_full": "Payloads that found it full and went through the link.",
     "received_batches": "Batches read.",
-    "received_bytes": "Octets read.",
+    "received_bytes": "Bytes read.",
     "received_frames": "Frames read.",
     "received_fragments": "Fragments read.",
     "duplicates": "Frames dropped because they came late or twice.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Protocol
 
-from elea.io.scouting import SCOUTING_GROUP
+from elea.io.scoutsockets import SCOUTING_GROUP
 from elea.model.found import Found
 from elea.model.qos import Role
 from elea.model.values import field, value_class

@@ -28,7 +28,7 @@ from elea.node.dialect import DEFAULT, Dialect, Refusal, dialect_named, dialect_
 from elea.node.gracefulclose import close_gracefully
 from elea.node.guesses import Guesses
 from elea.node.node import Node
-from elea.node.registry import SessionRegistry
+from elea.node.sessionregistry import SessionRegistry
 from elea.protocol.backoff import Backoff
 
 if TYPE_CHECKING:

@@ -16,12 +16,12 @@ LASTING: Final = 2.0
 class Reconnect:
     """The pauses before the attempts to get one link back.
 
-    >>> returning = Reconnect(Backoff)
-    >>> returning.opened(100.0)
-    >>> returning.lost(160.0), returning.failed(), returning.failed()  # it had lasted: at once, and once more at once
+    >>> reconnect = Reconnect(Backoff)
+    >>> reconnect.opened(100.0)
+    >>> reconnect.lost(160.0), reconnect.failed(), reconnect.failed()  # it had lasted: at once, and once more at once
     (0.0, 0.0, 1.0)
-    >>> returning.opened(170.0)
-    >>> returning.lost(170.5)  # it ended as soon as it began: that counts as an attempt, and there is no storm
+    >>> reconnect.opened(170.0)
+    >>> reconnect.lost(170.5)  # it ended as soon as it began: that counts as an attempt, and there is no storm
     2.0
     """
 

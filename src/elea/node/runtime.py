@@ -172,25 +172,25 @@ class Runtime:
                 self._wanted[locator] = None
                 self._lost_at[locator] = monotonic()
         for locator in lost:
-            self._retry(locator, self._return_of(locator).lost(monotonic()))
+            self._retry(locator, self._reconnect_of(locator).lost(monotonic()))
 
     def _retry(self, locator: str, pause: float = 0.0) -> None:
         thread = threading.Thread(target=self._reconnect, args=(locator, pause), name="elea-reconnect", daemon=True)
         thread.start()
 
     def _reconnect(self, locator: str, pause: float) -> None:
-        returning = self._return_of(locator)
+        reconnect = self._reconnect_of(locator)
         while not self._stopping.wait(pause):
             try:
                 connection = self.links.connect(locator)
-                returning.opened(monotonic())
+                reconnect.opened(monotonic())
                 self._want(locator, connection)
                 return
             except EleaError as error:
-                pause = returning.failed()
+                pause = reconnect.failed()
                 _log.info("reconnecting failed: locator=%s problem=%s next=%.1f", locator, error, pause)
 
-    def _return_of(self, locator: str) -> Reconnect:
+    def _reconnect_of(self, locator: str) -> Reconnect:
         return self._reconnects.setdefault(locator, Reconnect(self.links.settings.backoff))
 
     def close(self) -> None:

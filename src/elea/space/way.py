@@ -70,7 +70,7 @@ class Way:
         return False
 
     def put_columns(self, columns: Any, ways: Sequence[Way], chosen: Any, qos: int) -> bool | EleaError:
-        """Send rows of `elea.columnar.messages.Outgoing` at once: those `chosen`, or all; `ways` are those of its keys.
+        """Send rows of `columnar.pushwriter.Outgoing` at once: those `chosen`, or all; `ways` are those of its keys.
 
         False if this encoder cannot; then they are put one by one.
         """

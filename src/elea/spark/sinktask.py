@@ -153,7 +153,7 @@ class SinkTask:
         self._put(samples)
 
     def _put(self, samples: pa.RecordBatch) -> None:
-        from elea.api.timestamp import Timestamp
+        from elea.api.apitimestamp import Timestamp
         from elea.model.encoding import Encoding
         from elea.model.node_id import NodeId
         from elea.model.timestamp import Timestamp as Stamp

@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Final
 from elea.io.linkerrors import CannotConnect, ConnectRefused, ConnectTimeout
 from elea.io.timers import Timer
 from elea.testing.linkend import End
-from elea.testing.trace import Fate, Form
+from elea.testing.networktrace import Fate, Form
 
 if TYPE_CHECKING:
     from elea.testing.wire import Wire
 
-__all__ = ["Datagrams", "Dialling", "Flow", "Stream"]
+__all__ = ["Datagrams", "DialAttempt", "Flow", "Stream"]
 
 LEAST_HOLD: Final = 0.001
 """Seconds a reordered datagram is held back at least, so that others can overtake it where there is no delay."""
 
 
 @dataclass(frozen=True, slots=True)
-class Dialling:
+class DialAttempt:
     """An attempt to connect: one of the functions is called when it is known how it ended."""
 
     opened: Callable[[End], None]
@@ -42,12 +42,12 @@ class Flow(ABC):
         self.ends: list[End | None] = [None, None]
 
     @abstractmethod
-    def dial(self, dialling: Dialling) -> None:
+    def dial(self, dialling: DialAttempt) -> None:
         """Connect."""
 
     @abstractmethod
     def send(self, side: int, data: bytes, form: Form) -> None:
-        """Bring octets to the other side."""
+        """Bring bytes to the other side."""
 
     @abstractmethod
     def closed(self, side: int) -> None:
@@ -83,7 +83,7 @@ class Datagrams(Flow):
         super().__init__(wire, number)
         self._last = [0.0, 0.0]
 
-    def dial(self, dialling: Dialling) -> None:
+    def dial(self, dialling: DialAttempt) -> None:
         dialling.opened(self.new_end(0))
 
     def send(self, side: int, data: bytes, form: Form) -> None:
@@ -200,10 +200,10 @@ class Stream(Flow):
     def __init__(self, wire: Wire, number: int) -> None:
         super().__init__(wire, number)
         self._lanes = (_Lane(self, 0), _Lane(self, 1))
-        self._dialling: Dialling | None = None
+        self._dialling: DialAttempt | None = None
         self._timer: Timer | None = None
 
-    def dial(self, dialling: Dialling) -> None:
+    def dial(self, dialling: DialAttempt) -> None:
         self._dialling = dialling
         self.new_end(0)
         self._lanes[0].push(None)
@@ -260,7 +260,7 @@ class Stream(Flow):
                 self._lanes[0].clear()  # no machine goes on with a connection that nobody waits for
             dialling.failed(error)
 
-    def _over(self) -> Dialling | None:
+    def _over(self) -> DialAttempt | None:
         """The attempt, unless it has ended already."""
         dialling, self._dialling = self._dialling, None
         if self._timer is not None:

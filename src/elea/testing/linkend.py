@@ -8,7 +8,7 @@ from typing import Protocol
 
 from elea.io.link import Octets
 from elea.io.linkerrors import LinkClosed
-from elea.testing.trace import Form
+from elea.testing.networktrace import Form
 
 __all__ = ["Carrier", "End"]
 
@@ -19,7 +19,7 @@ class Carrier(Protocol):
     number: int
 
     def send(self, side: int, data: bytes, form: Form) -> None:
-        """Bring octets to the other side."""
+        """Bring bytes to the other side."""
 
     def closed(self, side: int) -> None:
         """An end was closed by its node."""

@@ -15,9 +15,9 @@ from elea.model.errors import OperationTimeout
 from elea.model.limits import MAX_BATCH
 from elea.model.node_id import NodeId
 from elea.node.admin import Admin
+from elea.testing.networktrace import Trace
 from elea.testing.simnode import Node
 from elea.testing.timeline import Timeline
-from elea.testing.trace import Trace
 from elea.testing.virtualnode import VirtualRuntime, Wish
 from elea.testing.wire import Conditions, Wire
 
@@ -96,7 +96,7 @@ class Network:
             delay: seconds on the way, or the least and the most of them.
             loss, reorder, duplicate: the share of datagrams that is lost, overtaken, or arrives twice.
             datagrams: whether the link is like UDP; otherwise it is like TCP.
-            mtu: octets of the largest batch; longer messages are sent in fragments.
+            mtu: bytes of the largest batch; longer messages are sent in fragments.
         """
         pair = _pair(a, b)
         if a is b or pair in self._wires:

@@ -20,10 +20,10 @@ from elea.node.links import Links, LinkSettings
 from elea.node.node import Node
 from elea.node.reconnect import Reconnect
 from elea.node.runtime import Runtime
-from elea.testing.flows import Dialling
+from elea.testing.flows import DialAttempt
 from elea.testing.linkend import End
+from elea.testing.networktrace import form_of
 from elea.testing.timeline import Timeline, VirtualLoop
-from elea.testing.trace import form_of
 from elea.testing.wire import Wire
 
 __all__ = ["VirtualRuntime", "Wish"]
@@ -155,7 +155,7 @@ class Wish:
     def _attempt(self) -> None:
         if not self._runtime.is_closed:
             settings = self._runtime.links.settings
-            self._wire.dial(Dialling(self._linked, lambda error: self._failed(), settings.open_timeout))
+            self._wire.dial(DialAttempt(self._linked, lambda error: self._failed(), settings.open_timeout))
 
     def _linked(self, end: End) -> None:
         if self._runtime.is_closed:

@@ -14,10 +14,10 @@ from typing import Final
 
 from elea.io.udp import UDP_MTU
 from elea.model.limits import MAX_BATCH
-from elea.testing.flows import Datagrams, Dialling, Flow, Stream
+from elea.testing.flows import Datagrams, DialAttempt, Flow, Stream
 from elea.testing.linkend import End
+from elea.testing.networktrace import Crossing, Fate, Form, Trace
 from elea.testing.timeline import Timeline
-from elea.testing.trace import Crossing, Fate, Form, Trace
 
 __all__ = ["Conditions", "Wire"]
 
@@ -45,7 +45,7 @@ class Conditions:
             if share and not self.datagrams:
                 raise ValueError(f"no {name} on a stream, as TCP hides it: say datagrams=True, or use part()")
         if not MIN_MTU <= self.mtu <= MAX_BATCH:
-            raise ValueError(f"an mtu is from {MIN_MTU} to {MAX_BATCH} octets, {self.mtu} is not")
+            raise ValueError(f"an mtu is from {MIN_MTU} to {MAX_BATCH} bytes, {self.mtu} is not")
 
 
 class Wire:
@@ -77,7 +77,7 @@ class Wire:
         self._trace = trace
         self._flows: list[Flow] = []
 
-    def dial(self, dialling: Dialling) -> None:
+    def dial(self, dialling: DialAttempt) -> None:
         """The first node makes a link to the second."""
         self.dials.append(self.timeline.now)
         flow = (Datagrams if self.conditions.datagrams else Stream)(self, len(self.dials))

@@ -11,8 +11,8 @@ from typing import cast
 import pytest
 
 from elea.api.config import Config
+from elea.api.configschema import SCHEMA
 from elea.api.kinds import Section
-from elea.api.schema import SCHEMA
 from elea.model.errors import ConfigError
 
 
@@ -193,7 +193,7 @@ def test_yaml_is_read_where_its_reader_is_installed(tmp_path: Path, monkeypatch:
     [
         ("connect/endpoints", "5", "a list of: a locator"),
         ("scouting/gossip/autoconnect_strategy", "[]", '"greater-zid"'),
-        ("region_name", "'%s'" % ("x" * 33), "32 octets"),
+        ("region_name", "'%s'" % ("x" * 33), "32 bytes"),
         ("scouting/multicast/address", "5", "an address"),
         ("downsampling", "[{messages: ['put'], rules: [{key_expr: 'a', freq: 'x'}]}]", "a number"),
         ("qos/network", "[{messages: ['put'], overwrite: {}, payload_size: 'x'}]", "a range"),

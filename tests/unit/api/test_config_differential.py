@@ -9,9 +9,9 @@ from collections.abc import Iterator
 import pytest
 
 from elea.api.config import Config
+from elea.api.configschema import SCHEMA
 from elea.api.json5 import Json
 from elea.api.kinds import Section
-from elea.api.schema import SCHEMA
 from elea.model.errors import ConfigError
 
 zenoh = pytest.importorskip("zenoh")

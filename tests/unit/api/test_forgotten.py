@@ -50,6 +50,22 @@ def test_loop_over_a_subscriber_without_a_name_goes_on() -> None:
         assert next(samples).payload.to_string() == "x"
 
 
+def test_loop_that_was_left_is_taken_up_again() -> None:
+    with elea.open(elea.Config.from_json5(QUIET)) as session:
+        subscriber = session.declare_subscriber("a")
+        session.put("a", "x")
+        session.put("a", "y")
+        taken: list[str] = []
+
+        for _ in range(2):
+            for sample in subscriber:
+                taken.append(sample.payload.to_string())
+                break
+            gc.collect()
+
+        assert taken == ["x", "y"]
+
+
 def test_dropped_handle_does_not_count_among_the_declarations(monkeypatch: pytest.MonkeyPatch) -> None:
     with elea.open(elea.Config.from_json5(QUIET)) as session:
         monkeypatch.setattr("elea.api.session.MAX_DECLARATIONS", 2)

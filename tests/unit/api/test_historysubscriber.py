@@ -16,7 +16,7 @@ import elea
 from elea import aio
 from elea.api import historysubscriber, logreader
 from elea.api.historysubscriber import FollowingSubscriber
-from elea.api.progress import Progress
+from elea.api.logprogress import Progress
 from elea.model.errors import Congested, NotStored, OperationTimeout, StoreCorrupt, StoreReplaced, StoreTrimmed
 from elea.model.timestamp import ns_from_ntp64
 from tests.unit.api.logkeeper import LogKeeper, clients, config, wait_until

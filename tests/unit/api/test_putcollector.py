@@ -181,14 +181,14 @@ def test_who_is_interrupted_leaves_the_others(
     collector = session._storing._collector
     puts = Puts(session, "home/1")
     waiting(session, 1)
-    plain = putcollector._Waiting
+    plain = putcollector._Waiter
 
     def interrupted(*about: Any) -> Any:
         made = plain(*about)
         made.turn = Interrupted()  # type: ignore[assignment]
         return made
 
-    monkeypatch.setattr(putcollector, "_Waiting", interrupted)
+    monkeypatch.setattr(putcollector, "_Waiter", interrupted)
     with pytest.raises(KeyboardInterrupt):
         session.put("home/2", "b", ack=True)
     monkeypatch.undo()

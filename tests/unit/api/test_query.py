@@ -9,10 +9,10 @@ from collections.abc import Callable
 import pytest
 
 from elea.api.apierrors import QueryDropped, ReplyRefused
+from elea.api.apitimestamp import NTP64, Timestamp
 from elea.api.query import Query
 from elea.api.queryoptions import ReplyKeyExpr
 from elea.api.sample import Sample
-from elea.api.timestamp import NTP64, Timestamp
 from elea.api.zbytes import ZBytes
 from elea.model.encoding import Encoding
 from elea.model.errors import EleaError, InvalidKeyExpr

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from elea.api.apitimestamp import NTP64, Timestamp
 from elea.api.identity import EntityGlobalId, SourceInfo, ZenohId
 from elea.api.reply import Reply, ReplyError
 from elea.api.sample import Sample
-from elea.api.timestamp import NTP64, Timestamp
 from elea.api.zbytes import ZBytes
 from elea.model.encoding import Encoding
 from elea.model.keyexpr import KeyExpr
@@ -91,7 +91,7 @@ def test_a_sample_shows_what_it_has() -> None:
     assert text.startswith("Sample(key_expr='a', payload=b'1', kind=SampleKind.PUT, encoding='zenoh/bytes', priority")
     assert "attachment=b'n'" in text
     assert "timestamp" not in text
-    assert "<100 octets>" in repr(Sample.of("a", b"x" * 100))
+    assert "<100 bytes>" in repr(Sample.of("a", b"x" * 100))
 
 
 def test_a_reply_is_a_sample_or_an_error() -> None:

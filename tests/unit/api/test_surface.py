@@ -60,7 +60,7 @@ MODULES = [
     "elea.api.query",
     "elea.api.reply",
     "elea.api.sample",
-    "elea.api.timestamp",
+    "elea.api.apitimestamp",
     "elea.api.queryoptions",
     "elea.api.whatami",
     "elea.api.zbytes",

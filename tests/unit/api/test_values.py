@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elea.api import identity, info, instrumentation, queryoptions, timestamp, whatami
+from elea.api import apitimestamp, identity, info, instrumentation, queryoptions, whatami
 from elea.api.apierrors import InvalidValue
 from elea.model.errors import EleaError
 from elea.model.node_id import NodeId
@@ -29,7 +29,7 @@ ORDERS = [operator.lt, operator.le, operator.gt, operator.ge, operator.eq, opera
 
 @given(SECONDS, NANOS)
 def test_a_time_is_the_same(seconds: int, nanos: int) -> None:
-    mine, real = timestamp.NTP64(seconds, nanos), zenoh.NTP64(seconds, nanos)
+    mine, real = apitimestamp.NTP64(seconds, nanos), zenoh.NTP64(seconds, nanos)
 
     assert (str(mine), repr(mine)) == (str(real), repr(real))
     assert mine.as_secs() == real.as_secs()
@@ -38,22 +38,22 @@ def test_a_time_is_the_same(seconds: int, nanos: int) -> None:
     assert mine.as_secs_f64() == pytest.approx(real.as_secs_f64(), abs=1e-9)
     assert mine.to_datetime() == real.to_datetime()
     assert mine.to_string_rfc3339_lossy() == real.to_string_rfc3339_lossy()
-    assert timestamp.NTP64.parse_rfc3339(mine.to_string_rfc3339_lossy()) == mine
+    assert apitimestamp.NTP64.parse_rfc3339(mine.to_string_rfc3339_lossy()) == mine
 
 
 @given(SECONDS, NANOS, SECONDS, NANOS, st.sampled_from(ORDERS))
 def test_times_are_ordered_the_same(
     s1: int, n1: int, s2: int, n2: int, order: Callable[[object, object], bool]
 ) -> None:
-    mine = order(timestamp.NTP64(s1, n1), timestamp.NTP64(s2, n2))
+    mine = order(apitimestamp.NTP64(s1, n1), apitimestamp.NTP64(s2, n2))
 
     assert mine is order(zenoh.NTP64(s1, n1), zenoh.NTP64(s2, n2))
 
 
 def test_equal_times_have_one_hash() -> None:
-    assert hash(timestamp.NTP64(1, 5)) == hash(timestamp.NTP64(1, 5))
-    assert timestamp.NTP64(1, 5) != 4_294_967_317
-    assert int(timestamp.NTP64(1, 0)) == 1 << 32
+    assert hash(apitimestamp.NTP64(1, 5)) == hash(apitimestamp.NTP64(1, 5))
+    assert apitimestamp.NTP64(1, 5) != 4_294_967_317
+    assert int(apitimestamp.NTP64(1, 0)) == 1 << 32
 
 
 @pytest.mark.parametrize("text", ["foo", "123", "", "2024-07-01T13:51:12+02:00", "2024-13-01T00:00:00Z"])
@@ -61,7 +61,7 @@ def test_what_is_no_time_is_refused(text: str) -> None:
     with pytest.raises(zenoh.ZError):
         zenoh.NTP64.parse_rfc3339(text)
     with pytest.raises(EleaError):
-        timestamp.NTP64.parse_rfc3339(text)
+        apitimestamp.NTP64.parse_rfc3339(text)
 
 
 @pytest.mark.parametrize(("seconds", "nanos"), [(-1, 0), (0, -1), (0, 1 << 32)])
@@ -69,28 +69,28 @@ def test_parts_of_a_time_outside_of_their_range_are_refused(seconds: int, nanos:
     with pytest.raises(OverflowError):
         zenoh.NTP64(seconds, nanos)
     with pytest.raises(OverflowError):
-        timestamp.NTP64(seconds, nanos)
+        apitimestamp.NTP64(seconds, nanos)
 
 
 def test_a_time_after_2106_is_refused() -> None:
     with pytest.raises(InvalidValue):
-        timestamp.NTP64(1 << 32, 0)
+        apitimestamp.NTP64(1 << 32, 0)
     with pytest.raises(TypeError):
-        timestamp.NTP64(1.5, 0)  # type: ignore[arg-type]
+        apitimestamp.NTP64(1.5, 0)  # type: ignore[arg-type]
 
 
 @given(IDS)
 def test_an_id_is_the_same(data: bytes) -> None:
-    mine, real = timestamp.TimestampId(data), zenoh.TimestampId(data)
+    mine, real = apitimestamp.TimestampId(data), zenoh.TimestampId(data)
 
     assert (str(mine), repr(mine), bytes(mine)) == (str(real), repr(real), bytes(real))
-    assert mine == timestamp.TimestampId(bytearray(data + b"\0")[:16]) or len(data) == 16
-    assert hash(mine) == hash(timestamp.TimestampId(data))
+    assert mine == apitimestamp.TimestampId(bytearray(data + b"\0")[:16]) or len(data) == 16
+    assert hash(mine) == hash(apitimestamp.TimestampId(data))
 
 
 @given(IDS, IDS, st.sampled_from(ORDERS))
 def test_ids_are_ordered_the_same(one: bytes, two: bytes, order: Callable[[object, object], bool]) -> None:
-    mine = order(timestamp.TimestampId(one), timestamp.TimestampId(two))
+    mine = order(apitimestamp.TimestampId(one), apitimestamp.TimestampId(two))
 
     assert mine is order(zenoh.TimestampId(one), zenoh.TimestampId(two))
 
@@ -100,12 +100,12 @@ def test_what_is_no_id_is_refused(data: bytes) -> None:
     with pytest.raises(zenoh.ZError):
         zenoh.TimestampId(data)
     with pytest.raises(EleaError):
-        timestamp.TimestampId(data)
+        apitimestamp.TimestampId(data)
 
 
 @given(SECONDS, NANOS, IDS)
 def test_a_timestamp_is_the_same(seconds: int, nanos: int, id: bytes) -> None:
-    mine = timestamp.Timestamp(timestamp.NTP64(seconds, nanos), id)
+    mine = apitimestamp.Timestamp(apitimestamp.NTP64(seconds, nanos), id)
     real = zenoh.Timestamp(zenoh.NTP64(seconds, nanos), id)
 
     assert (str(mine), repr(mine)) == (str(real), repr(real))
@@ -113,27 +113,29 @@ def test_a_timestamp_is_the_same(seconds: int, nanos: int, id: bytes) -> None:
     assert str(mine.get_time_as_ntp64()) == str(real.get_time_as_ntp64())
     assert str(mine.get_id()) == str(real.get_id())
     assert mine.to_string_rfc3339_lossy() == real.to_string_rfc3339_lossy()
-    assert timestamp.Timestamp.parse_rfc3339(mine.to_string_rfc3339_lossy()) == mine
+    assert apitimestamp.Timestamp.parse_rfc3339(mine.to_string_rfc3339_lossy()) == mine
 
 
 @given(st.datetimes(datetime(1970, 1, 2), datetime(2106, 1, 1)), st.integers(-12, 12))
 def test_a_timestamp_of_a_date_is_the_same(date: datetime, hours: int) -> None:
     zoned = date.replace(tzinfo=timezone(timedelta(hours=hours)))
 
-    assert str(timestamp.Timestamp(zoned, b"3")) == str(zenoh.Timestamp(zoned, b"3"))
+    assert str(apitimestamp.Timestamp(zoned, b"3")) == str(zenoh.Timestamp(zoned, b"3"))
 
 
 @given(SECONDS, IDS, SECONDS, IDS, st.sampled_from(ORDERS))
 def test_timestamps_are_ordered_the_same(
     s1: int, i1: bytes, s2: int, i2: bytes, order: Callable[[object, object], bool]
 ) -> None:
-    mine = order(timestamp.Timestamp(timestamp.NTP64(s1, 0), i1), timestamp.Timestamp(timestamp.NTP64(s2, 0), i2))
+    mine = order(
+        apitimestamp.Timestamp(apitimestamp.NTP64(s1, 0), i1), apitimestamp.Timestamp(apitimestamp.NTP64(s2, 0), i2)
+    )
 
     assert mine is order(zenoh.Timestamp(zenoh.NTP64(s1, 0), i1), zenoh.Timestamp(zenoh.NTP64(s2, 0), i2))
 
 
 def test_a_timestamp_needs_a_time_with_a_zone_and_an_id() -> None:
-    for make, now in ((timestamp.Timestamp, timestamp.NTP64(1, 5)), (zenoh.Timestamp, zenoh.NTP64(1, 5))):
+    for make, now in ((apitimestamp.Timestamp, apitimestamp.NTP64(1, 5)), (zenoh.Timestamp, zenoh.NTP64(1, 5))):
         with pytest.raises(TypeError):
             make(datetime(2024, 1, 1), b"3")
         with pytest.raises(TypeError):
@@ -145,8 +147,8 @@ def test_a_timestamp_needs_a_time_with_a_zone_and_an_id() -> None:
 
 
 def test_the_difference_of_timestamps_has_a_sign() -> None:
-    early = timestamp.Timestamp(timestamp.NTP64(1, 0), timestamp.TimestampId(b"3"))
-    late = timestamp.Timestamp(timestamp.NTP64(3, 0), b"3")
+    early = apitimestamp.Timestamp(apitimestamp.NTP64(1, 0), apitimestamp.TimestampId(b"3"))
+    late = apitimestamp.Timestamp(apitimestamp.NTP64(3, 0), b"3")
 
     assert late.get_diff_duration(early) == timedelta(seconds=2)
     assert early.get_diff_duration(late) == timedelta(seconds=-2)
@@ -156,9 +158,9 @@ def test_the_difference_of_timestamps_has_a_sign() -> None:
 def test_a_timestamp_wraps_that_of_the_model() -> None:
     inner = ModelTimestamp.parse("7386664595088445305/33")
 
-    assert timestamp.Timestamp.of(inner).value is inner
+    assert apitimestamp.Timestamp.of(inner).value is inner
     with pytest.raises(InvalidValue):
-        timestamp.Timestamp.parse_rfc3339(str(inner))
+        apitimestamp.Timestamp.parse_rfc3339(str(inner))
 
 
 # -- identifiers -----------------------------------------------------------------------------------------------------
@@ -285,7 +287,7 @@ def test_a_setter_leaves_its_builder_as_it_was() -> None:
 
 
 def test_a_stack_of_timestamps() -> None:
-    stamp = timestamp.Timestamp(timestamp.NTP64(1, 0), b"3")
+    stamp = apitimestamp.Timestamp(apitimestamp.NTP64(1, 0), b"3")
     records = (
         instrumentation.TimestampStackRecord(instrumentation.InterceptionPoint.SEND, stamp),
         instrumentation.TimestampStackRecord(instrumentation.InterceptionPoint.ROUTE, b"own"),

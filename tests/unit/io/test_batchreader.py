@@ -115,7 +115,7 @@ def test_end_inside_a_batch_is_an_error_unless_the_link_was_closed_here() -> Non
             link.close()
             assert buffer.receive(reader) == 0
         else:
-            with pytest.raises(LinkClosed, match="inside a batch, 5 octets"):
+            with pytest.raises(LinkClosed, match="inside a batch, 5 bytes"):
                 buffer.receive(reader)
 
 

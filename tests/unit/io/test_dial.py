@@ -342,7 +342,7 @@ def test_program_without_tls_does_not_pay_for_it() -> None:
 import sys
 from elea.io.dial import connect
 from elea.io.listener import listen
-from elea.io import outbox, scouting, timers
+from elea.io import outbox, scoutsockets, timers
 from elea.io.loop import Loop
 loop = Loop()
 listener = listen("tcp/127.0.0.1:0", on_link=lambda link: link.close(), loop=loop)

@@ -130,7 +130,7 @@ def test_end_inside_a_batch_is_an_error(ends: tuple[Link, Link]) -> None:
 
     assert got == [b"whole"]
     assert isinstance(ended[0], LinkClosed)
-    assert "inside a batch, 4 octets" in str(ended[0])
+    assert "inside a batch, 4 bytes" in str(ended[0])
 
 
 def test_half_closed_link_still_carries_the_other_way(ends: tuple[Link, Link]) -> None:

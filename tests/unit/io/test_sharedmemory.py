@@ -231,7 +231,7 @@ def test_memory_of_a_size_without_sense_is_not_taken(size: int) -> None:
     descriptor = os.memfd_create("odd", os.MFD_ALLOW_SEALING)
     os.ftruncate(descriptor, size)
     fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
-    with pytest.raises(ValueError, match="octets"):
+    with pytest.raises(ValueError, match="bytes"):
         SharedIn(descriptor)
     os.close(descriptor)
 

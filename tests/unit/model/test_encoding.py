@@ -124,9 +124,9 @@ def test_text_finds_encoding_in_a_dictionary() -> None:
 
 def test_schema_length_is_bounded() -> None:
     assert len(Encoding("y" * ENCODING_SCHEMA_BYTES).schema or b"") == ENCODING_SCHEMA_BYTES
-    with pytest.raises(ValueError, match="at most 255 octets"):
+    with pytest.raises(ValueError, match="at most 255 bytes"):
         Encoding("y" * (ENCODING_SCHEMA_BYTES + 1))
-    with pytest.raises(ValueError, match="at most 255 octets"):
+    with pytest.raises(ValueError, match="at most 255 bytes"):
         Encoding.TEXT_PLAIN.with_schema("y" * 100_000)
 
 

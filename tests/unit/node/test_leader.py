@@ -22,6 +22,7 @@ from elea.model.errors import OperationTimeout, ProtocolError
 from elea.model.limits import DEFAULT_CAPACITY
 from elea.node.admin import metrics
 from elea.node.connection import Connection
+from elea.node.dialect import Machine
 from elea.node.zenoh1.machine import Zenoh1Machine
 from tests.unit.api.logkeeper import config, wait_until
 
@@ -400,10 +401,37 @@ class Interrupted(BaseException):
     """What a signal raises."""
 
 
+def receive_one(client: elea.Session, subscriber: Any) -> bool:
+    try:
+        subscriber.handler.recv(timeout=0.05)
+    except OperationTimeout:
+        return False
+    return True
+
+
+def iterate(client: elea.Session, subscriber: Any) -> bool:
+    for _ in subscriber:
+        return True
+    raise AssertionError("it has ended")
+
+
+def get(client: elea.Session, subscriber: Any) -> bool:
+    assert ask(client) == ["answer"]
+    return False
+
+
 @pytest.mark.parametrize(
-    ("number", "timer"), [(signal.SIGINT, False), (signal.SIGALRM, True)], ids=["SIGINT", "SIGALRM by setitimer"]
+    ("number", "timer", "wait"),
+    [
+        (signal.SIGINT, False, receive_one),
+        (signal.SIGALRM, True, receive_one),
+        (signal.SIGINT, False, get),
+    ],
+    ids=["recv SIGINT", "recv SIGALRM by setitimer", "get SIGINT"],
 )
-def test_interrupts_end_no_session_and_lose_no_sample(number: signal.Signals, timer: bool) -> None:
+def test_interrupts_end_no_session_and_lose_no_sample(
+    number: signal.Signals, timer: bool, wait: Callable[[elea.Session, Any], bool]
+) -> None:
     """The main thread waits, and is interrupted at moments of all kinds; a function gets all there is to get."""
     count, inside, interrupts = 20_000, [False], [0]
 
@@ -416,6 +444,8 @@ def test_interrupts_end_no_session_and_lose_no_sample(number: signal.Signals, ti
     with pair() as (router, client):
         every: list[int] = []
         taken = 0
+        router.declare_queryable("question", lambda query: query.reply("question", "answer"))
+        ask(client)  # imports what questions need
         client.declare_subscriber("mine", lambda sample: every.append(int(sample.payload.to_string())))
         subscriber = client.declare_subscriber("mine", elea.handlers.RingChannel(count))
         publisher = router.declare_publisher("mine", congestion_control=BLOCK)
@@ -442,15 +472,14 @@ def test_interrupts_end_no_session_and_lose_no_sample(number: signal.Signals, ti
             threads.append(started(send_signals))
         try:
             end = time.monotonic() + 60
-            while len(every) < count or len(subscriber.handler):
+            while len(every) < count or (len(subscriber.handler) and wait is not get):
                 assert time.monotonic() < end
                 loop_of(client)._shared_until = 0.0
                 try:
                     inside[0] = True
-                    subscriber.handler.recv(timeout=0.05)
+                    taken += wait(client, subscriber)
                     inside[0] = False
-                    taken += 1
-                except (Interrupted, OperationTimeout):
+                except Interrupted:
                     inside[0] = False
         finally:
             inside[0] = False
@@ -461,11 +490,77 @@ def test_interrupts_end_no_session_and_lose_no_sample(number: signal.Signals, ti
             signal.signal(number, before)
 
         assert every == list(range(count))
-        assert taken >= count - interrupts[0]  # one may be lost between the channel and its user, each time
+        left = len(subscriber.handler)
+        assert taken + left >= count - interrupts[0]  # one may be lost between the channel and its user, each time
+        assert left == (count if wait is get else 0)
         assert interrupts[0] > 50
         assert subscriber.dropped == 0
         assert not any(each.ended.is_set() for each in (*connections_of(client), *connections_of(router)))
         assert len(connections_of(client)) == 1
+
+
+class InterruptingMachine(Machine):
+    """The machine of a link, with a Ctrl-C whenever the main thread is about to take a batch."""
+
+    def __init__(self, machine: Machine) -> None:
+        super().__init__(machine.reader)
+        self.face, self.outbox = machine.face, machine.outbox
+        self.interrupts = 0
+        self._machine = machine
+
+    def receive(self, batch: bytes | memoryview, now: float) -> None:
+        if threading.current_thread() is threading.main_thread():
+            self.interrupts += 1
+            signal.raise_signal(signal.SIGINT)
+        self._machine.receive(batch, now)
+
+    def on_end(self) -> None:
+        self._machine.on_end()
+
+
+@pytest.mark.parametrize("wait", [receive_one, iterate])
+def test_interrupt_while_a_batch_is_taken_loses_nothing_of_it(wait: Callable[[elea.Session, Any], bool]) -> None:
+    """The main thread leads; some of what it takes is for another handler."""
+    with pair() as (router, client):
+        others: list[int] = []
+        client.declare_subscriber("others", lambda sample: others.append(int(sample.payload.to_string())))
+        subscriber = client.declare_subscriber("mine")
+        known = router.declare_publisher("mine")
+        wait_until(lambda: known.matching_status.matching, "the subscribers are known")
+        until_led(client, lambda: (router.put("mine", "x"), subscriber.recv()))
+        (connection,) = connections_of(client)
+        machine = connection.machine = InterruptingMachine(connection.machine)
+        put, interrupts, over = 0, 0, threading.Event()
+
+        def publish() -> None:
+            nonlocal put
+            turn = 0
+            while not over.wait(0.002):
+                turn += 1
+                if turn % 5 == 0:  # not each time: who reads for others does not lead for a while
+                    router.put("others", str(put), congestion_control=BLOCK)
+                    put += 1
+                router.put("mine", "x")
+
+        publishing, end = started(publish), time.monotonic() + 60
+        try:
+            while interrupts < 50:
+                assert time.monotonic() < end
+                loop_of(client)._shared_until = 0.0
+                try:
+                    wait(client, subscriber)
+                except KeyboardInterrupt:
+                    interrupts += 1
+                subscriber.handler.drain(1_000)
+        finally:
+            over.set()
+            publishing.result()
+
+        wait_until(lambda: len(others) >= put, "all have come")
+        assert others == list(range(put))
+        assert interrupts <= machine.interrupts
+        assert not connection.ended.is_set()
+        assert connections_of(client) == [connection]
 
 
 def test_interrupted_questions_leave_the_session_as_it_was() -> None:

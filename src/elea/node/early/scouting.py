@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from elea.io.scouting import ScoutListener
+from elea.io.scoutsockets import ScoutListener
 from elea.model.errors import DecodeError
 from elea.model.qos import Role
 from elea.protocol.early.generation import XRCE2017, ZENOH2018
 
 if TYPE_CHECKING:
-    from elea.io.scouting import Source
+    from elea.io.scoutsockets import Source
     from elea.node.connection import Connection
     from elea.node.discovery import DiscoverySettings
     from elea.node.links import Links

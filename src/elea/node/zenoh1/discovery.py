@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from elea.io.loop import Loop
-from elea.io.scouting import SCOUTING_GROUP, ScoutListener, ScoutSender
+from elea.io.scoutsockets import SCOUTING_GROUP, ScoutListener, ScoutSender
 from elea.io.systemrandom import SystemRandom
 from elea.io.timers import monotonic
 from elea.model.errors import ConfigError, EleaError, OperationTimeout

@@ -15,7 +15,7 @@ from elea.node.outboxface import OutboxFace
 from elea.node.route import Route
 from elea.node.zenoh1.controlcodec import ResourceTable, UnknownResource, from_wire, to_wire
 from elea.node.zenoh1.fanout import Fanout
-from elea.node.zenoh1.namedroutes import NamedRoutes, Scanning
+from elea.node.zenoh1.namedroutes import FrameScanner, NamedRoutes
 from elea.node.zenoh1.sessionqueries import SessionQueries
 from elea.protocol.zenoh1.terms import Agreement
 from elea.space.face import Control, Request, Response, ResponseFinal, Subject
@@ -61,7 +61,7 @@ class Zenoh1Face(OutboxFace):
         assert isinstance(fanout, Fanout)
         self._fanout = fanout  # of samples that come from a 1.x node and go to others
         self._queries = SessionQueries(self, self.resources)
-        self._scanner: Scanning | None = None
+        self._scanner: FrameScanner | None = None
         self.on_oam: Callable[[Zenoh1Face, m.Oam], None] | None = None
         """Told what it says besides data, queries and declarations."""
         self.received: Callable[[], Mapping[str, int]] = dict
@@ -169,7 +169,7 @@ class Zenoh1Face(OutboxFace):
             self._hand(block, boxes, reliable and qos & BLOCK != 0, now_ns)
         return at, Frames(frames.stop, frames.header, frames.sn, frames.mask, more)
 
-    def _blocks(self, scanner: Scanning, buf: bytes, at: int, reliable: bool, now_ns: int) -> int:
+    def _blocks(self, scanner: FrameScanner, buf: bytes, at: int, reliable: bool, now_ns: int) -> int:
         """Take the samples from `at` on for those who want blocks of them, up to the first one that others want too."""
         while at < len(buf):
             at, block, boxes, qos = scanner.scan(buf, at, self.node.generation, self._takers)

@@ -9,10 +9,10 @@ from elea.model.limits import CACHED_KEY_CHARS, MAX_ROUTES
 from elea.node.route import Route
 from elea.wire.zenoh1.frames import Frames
 
-__all__ = ["NamedRoutes", "Scanning"]
+__all__ = ["FrameScanner", "NamedRoutes"]
 
 
-class Scanning(Protocol):
+class FrameScanner(Protocol):
     """Reads runs of messages to blocks (`elea.columnar.scanner.Scanner`)."""
 
     stopped: Frames

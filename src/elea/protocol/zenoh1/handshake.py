@@ -179,7 +179,7 @@ def _only(batch: bytes) -> TransportMessage:
         raise Truncated(DIALECT, len(batch)) from None
     # Spec: each message is alone in its batch. What follows one would be lost, so it is refused, not passed over.
     if end != len(batch):
-        raise TrailingBytes(DIALECT, end, f"{len(batch) - end} octets after a message of the handshake")
+        raise TrailingBytes(DIALECT, end, f"{len(batch) - end} bytes after a message of the handshake")
     return message
 
 

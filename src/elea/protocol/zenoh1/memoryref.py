@@ -15,7 +15,7 @@ from elea.wire.zenoh1.messages import BodyForm, TransportOam
 __all__ = ["EXT_MEMORY", "OAM_MEMORY", "PLACE_BYTES", "TOKEN_BYTES", "InMemory", "OutMemory", "announcement"]
 
 EXT_MEMORY: Final = 0x4E
-"""Octets, not mandatory: where a payload lies and how long it is, two numbers of 64 bits, lowest octet first."""
+"""Bytes, not mandatory: where a payload lies and how long it is, two numbers of 64 bits, lowest byte first."""
 
 OAM_MEMORY: Final = 0xE1EA
 PLACE_BYTES: Final = 16
@@ -26,11 +26,11 @@ class OutMemory(Protocol):
     """Where the sender of a link lays payloads."""
 
     def room(self, size: int) -> int:
-        """How many octets of a payload there is a place for; 0 if it is to go through the link, -1 if to wait."""
+        """How many bytes of a payload there is a place for; 0 if it is to go through the link, -1 if to wait."""
         ...
 
     def lay(self, payload: bytes | memoryview) -> int:
-        """Lay as many octets as `room` has just said; returns the position of their place."""
+        """Lay as many bytes as `room` has just said; returns the position of their place."""
         ...
 
 
@@ -38,7 +38,7 @@ class InMemory(Protocol):
     """Where the receiver of a link finds them."""
 
     def fetch(self, position: int, size: int) -> bytes:
-        """The octets at a position, which is free from now on.
+        """The bytes at a position, which is free from now on.
 
         Raises:
             RuleBroken: there is no such place.

@@ -223,4 +223,4 @@ def _check_id(message: Init) -> None:
 
 def _check_batch(size: int) -> None:
     if size < MIN_BATCH:
-        raise broken("batch-size", f"batches of {size} octets, we need {MIN_BATCH}")
+        raise broken("batch-size", f"batches of {size} bytes, we need {MIN_BATCH}")

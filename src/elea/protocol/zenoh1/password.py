@@ -6,7 +6,7 @@ __all__ = ["password_proof", "proof_matches"]
 
 
 def password_proof(nonce: int, password: bytes) -> bytes:
-    """What an initiator answers to the 64-bit nonce of the acceptor: 32 octets."""
+    """What an initiator answers to the 64-bit nonce of the acceptor: 32 bytes."""
     import hmac  # loads OpenSSL, which only sessions with a password need
 
     return hmac.digest(nonce.to_bytes(8, "little"), password, "sha3_256")

@@ -16,11 +16,11 @@ LARGE: Final = 4096
 
 LEAST: Final = 1 << 16
 MOST: Final = 1 << 20
-"""Octets by which what is granted to a session grows at least; it doubles in between, so that few fragments ask."""
+"""Bytes by which what is granted to a session grows at least; it doubles in between, so that few fragments ask."""
 
 
 class Budget:
-    """Octets that the messages in the making of one session may take; `exceeded` counts those given up for it.
+    """Bytes that the messages in the making of one session may take; `exceeded` counts those given up for it.
 
     What it may take in all is `limit`. Within that it asks `more`, which may say no because others need
     it, and gives all `back` when no message is in the making; without them all of it is granted.
@@ -125,7 +125,7 @@ class Reassembly:
         self._chunks = []
 
     def settle(self) -> None:
-        """Copy what is a view: its octets are about to change."""
+        """Copy what is a view: its bytes are about to change."""
         self._chunks = [bytes(chunk) if isinstance(chunk, memoryview) else chunk for chunk in self._chunks]
         if self._revoked:  # meanwhile
             self._chunks = []
@@ -148,7 +148,7 @@ class Reassembly:
         return whole
 
     def _keep(self, chunk: bytes | memoryview) -> None:
-        """Large chunks as they are, small ones together: a million of one octet must not cost a million objects."""
+        """Large chunks as they are, small ones together: a million of one byte must not cost a million objects."""
         if len(chunk) >= LARGE:
             self._chunks.append(chunk)
         elif self._chunks and isinstance(last := self._chunks[-1], bytearray):

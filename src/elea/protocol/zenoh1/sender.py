@@ -45,7 +45,7 @@ FEW: Final = 8
 """Parts that are measured one by one, which takes less than what serves many: a reply and its end are four."""
 
 SCATTERED: Final = 2048
-"""Octets of a part, on average, from which on handing the kernel many pieces is cheaper than joining them."""
+"""Bytes of a part, on average, from which on handing the kernel many pieces is cheaper than joining them."""
 
 BARE: Final = 128
 """Parts of a queue that a low-latency session sends together."""
@@ -60,7 +60,7 @@ FRAME_HEADER: Final = 7
 class Sender:
     """Makes the batches of one link, ready to be written: with their length prefix if `prefix`, as streams need.
 
-    `room` is how many octets of messages fit into one batch of any conduit, 0 if that is not how they are sent.
+    `room` is how many bytes of messages fit into one batch of any conduit, 0 if that is not how they are sent.
     `oversized` counts messages that cannot be sent at all, which only a low-latency session has.
     """
 
@@ -94,7 +94,7 @@ class Sender:
         self._worth = NEVER
 
     def share(self, memory: OutMemory, worth: int) -> None:
-        """Lay payloads from `worth` octets on in memory that the other node shares."""
+        """Lay payloads from `worth` bytes on in memory that the other node shares."""
         if self._marked and not self._bare and not self._compression:
             self._memory = memory
             self._worth = worth
@@ -105,11 +105,11 @@ class Sender:
         Nothing at all if they are to wait for a place in shared memory.
 
         `key` is the conduit, `priority << 1 | reliable`. Returns the batches, each in pieces that need no joining on a
-        stream, how many parts of the queue are in them, and the octets of these. `queued` is what the whole queue
+        stream, how many parts of the queue are in them, and the bytes of these. `queued` is what the whole queue
         holds, as far as the caller knows: where it says that all messages have one size, none of them is measured.
         Parts behind the first `most` are left alone.
 
-        20 ns a message for 900 messages of 68 octets; joining them alone takes 13.
+        20 ns a message for 900 messages of 68 bytes; joining them alone takes 13.
         """
         if self._bare:
             return self._take_bare(queue, most)
@@ -275,7 +275,7 @@ class Sender:
         return out, count, total
 
     def _sealed(self, head: bytes, parts: Sequence[Octets], size: int) -> list[Octets] | None:
-        """A batch of a head and parts of `size` octets together; None if they are not of that size."""
+        """A batch of a head and parts of `size` bytes together; None if they are not of that size."""
         if self._prefix and not self._compression:
             head = (len(head) + size).to_bytes(self._prefix, "little") + head
             if size > SCATTERED * len(parts):
@@ -308,9 +308,9 @@ def count_messages(parts: Sequence[bytes]) -> int:
 
 
 def _vle(value: int) -> tuple[int, int]:
-    """The octets of a sequence number, as a number whose lowest octet is the first, and how many they are.
+    """The bytes of a sequence number, as a number whose lowest byte is the first, and how many they are.
 
-    At most four, because the widest mask has 28 bits. Numbers are joined to a head at a third of the cost of octets.
+    At most four, because the widest mask has 28 bits. Numbers are joined to a head at a third of the cost of bytes.
     """
     if value > 0x1F_FFFF:
         low = value & 0x7F | (value & 0x3F80) << 1 | (value & 0x1F_C000) << 2

@@ -22,7 +22,7 @@ SN_MASKS: Final[dict[int, int]] = {
 }
 """From the resolution in bits to the largest sequence number.
 
-Narrower than the name says, so that a number never needs more octets on the wire than the resolution has.
+Narrower than the name says, so that a number never needs more bytes on the wire than the resolution has.
 """
 
 

@@ -111,7 +111,7 @@ class Offer:
         if self.lease_ms < 1:
             raise ValueError(f"a lease of {self.lease_ms} ms: give at least 1")
         if self.region_name is not None and not 1 <= len(self.region_name) <= REGION_NAME_BYTES:
-            raise ValueError(f"a region name has 1 to {REGION_NAME_BYTES} octets, not {len(self.region_name)}")
+            raise ValueError(f"a region name has 1 to {REGION_NAME_BYTES} bytes, not {len(self.region_name)}")
 
     @property
     def sn_code(self) -> int:
@@ -120,7 +120,7 @@ class Offer:
 
     @property
     def resolution(self) -> int:
-        """Both widths in one octet: request ids and sequence numbers."""
+        """Both widths in one byte: request ids and sequence numbers."""
         return REQUEST_ID_CODE << 2 | self.sn_code
 
 

@@ -35,7 +35,7 @@ KEEP_ALIVE: Final = 0x04
 FRAME: Final = 0x05
 FRAGMENT: Final = 0x06
 HEAD: Final = 64
-"""Octets in which the head of a FRAGMENT ends, if no extension is longer than any we know."""
+"""Bytes in which the head of a FRAGMENT ends, if no extension is longer than any we know."""
 
 RELIABLE: Final = 0x20
 MORE: Final = 0x40
@@ -172,7 +172,7 @@ class Receiver:
     def receive(self, batch: bytes | memoryview, now: float, sink: Sink) -> None:
         """Take one batch. What follows a CLOSE is passed over.
 
-        Parts of a view may be kept until `settle` is called, which must be done before its octets change.
+        Parts of a view may be kept until `settle` is called, which must be done before its bytes change.
 
         Raises:
             DecodeError: the batch cannot be read.
@@ -196,7 +196,7 @@ class Receiver:
         self._receive_plain(batch, sink)
 
     def frames_in(self, octets: memoryview) -> int:
-        """How many octets at the beginning of a stream are whole batches that begin with a FRAME of one conduit."""
+        """How many bytes at the beginning of a stream are whole batches that begin with a FRAME of one conduit."""
         size = len(octets)
         if size < 4 or self._lowlatency or self._compression:
             return 0
@@ -363,7 +363,7 @@ class Receiver:
 def _fetched(memory: InMemory, place: bytes) -> bytes:
     """What lies at a place in the memory that the other node shares."""
     if len(place) != PLACE_BYTES:
-        raise RuleBroken("elea-memory", "drop-link", f"a place of {len(place)} octets, not {PLACE_BYTES}")
+        raise RuleBroken("elea-memory", "drop-link", f"a place of {len(place)} bytes, not {PLACE_BYTES}")
     return memory.fetch(int.from_bytes(place[:8], "little"), int.from_bytes(place[8:], "little"))
 
 

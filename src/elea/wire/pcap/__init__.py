@@ -7,7 +7,7 @@ the caller passes an object with `read`.
 
 from elea.wire.pcap.capture import Captured, Readable, looks_like_capture, read_capture
 from elea.wire.pcap.packet import Datagram, Flow, PacketCounters, Segment, parse_packet
-from elea.wire.pcap.reassembly import End, Gap, Piece, Reassembler, Start, StreamEvent
+from elea.wire.pcap.tcpstream import End, Gap, Piece, Reassembler, Start, StreamEvent
 
 __all__ = [
     "Captured",

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from elea.io.loop import Loop
-from elea.io.scouting import SCOUTING_GROUP
+from elea.io.scoutsockets import SCOUTING_GROUP
 from elea.model.errors import OperationTimeout, SessionError
 from elea.model.found import Found
 from elea.model.qos import Role

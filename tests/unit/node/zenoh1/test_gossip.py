@@ -10,7 +10,7 @@ import pytest
 
 from elea.model.qos import Role
 from elea.node.discovery import GossipRules
-from elea.node.registry import SessionRegistry
+from elea.node.sessionregistry import SessionRegistry
 from elea.node.zenoh1 import gossip as module
 from elea.node.zenoh1.gossip import Candidate, Gossip, Said, may_connect, read_oam, write_oam
 from elea.wire.zenoh1.messages import BodyForm, LinkState, LinkStates, Oam

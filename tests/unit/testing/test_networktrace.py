@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from elea.testing import Fate, Network
-from elea.testing.trace import Crossing, Form, Trace
+from elea.testing.networktrace import Crossing, Form, Trace
 from elea.wire.zenoh1 import messages as m
 
 

@@ -21,7 +21,7 @@ LONGEST_SCHEMA: Final = 255
 LONGEST_STAMP: Final = 16
 
 Piece = tuple[bytes, int]
-"""Octets of whole messages, and how many they are."""
+"""Bytes of whole messages, and how many they are."""
 
 
 class Outgoing:
@@ -55,7 +55,7 @@ class Outgoing:
             self.rows[~given_in(batch.column("ntp64")), k.STAMP] = -1
 
     def _region(self, batch: pa.RecordBatch, name: str, column: int, *, least: int = 0, longest: int = -1) -> Any:
-        """Say where the octets of a column are, and return them."""
+        """Say where the bytes of a column are, and return them."""
         if batch.schema.get_field_index(name) < 0:
             return np.frombuffer(b"", np.uint8)
         values = batch.column(name)
@@ -67,7 +67,7 @@ class Outgoing:
         given = given_in(values)
         lengths = np.diff(offsets)
         if longest >= 0 and ((lengths > longest) | (lengths < least))[given].any():
-            raise ValueError(f"column {name!r} has a value that is not of {least} to {longest} octets")
+            raise ValueError(f"column {name!r} has a value that is not of {least} to {longest} bytes")
         self.rows[:, column] = np.where(given, offsets[:-1], -1)
         self.rows[:, column + 1] = lengths
         octets = np.frombuffer(data, np.uint8)
@@ -90,7 +90,7 @@ class Outgoing:
         return int((self.rows[:, k.STAMP] < 0).sum())
 
     def pieces(self, heads: Sequence[bytes], chosen: Any, room: int) -> Iterator[Piece | int]:
-        """The messages of some rows, in pieces of up to `room` octets; the index of a row that does not fit alone.
+        """The messages of some rows, in pieces of up to `room` bytes; the index of a row that does not fit alone.
 
         Args:
             heads: what messages of each key begin with, by code.
@@ -137,7 +137,7 @@ class Outgoing:
             yield b"".join(parts), len(parts)
 
     def sample(self, row: int) -> tuple[int, bytes | None, bytes]:
-        """One row as it is sent alone: its code, the octets before its payload (None if plain), its payload."""
+        """One row as it is sent alone: its code, the bytes before its payload (None if plain), its payload."""
         found = self.rows[row].tolist()
         meta, payload = self._body(found)
         return found[k.CODE], None if meta == b"\x01" else meta, payload

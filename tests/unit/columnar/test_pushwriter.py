@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from elea.columnar import messages
-from elea.columnar.messages import Outgoing
+from elea.columnar import pushwriter
+from elea.columnar.pushwriter import Outgoing
 from elea.wire.zenoh1.codec import read_network_message
 from elea.wire.zenoh1.messages import Del, Encoding, Push, Put, Timestamp, WireExpr
 
@@ -20,7 +20,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
     if request.param == "kernel":
         pytest.importorskip("numba")
     else:
-        monkeypatch.setattr(messages, "writer", lambda: None)
+        monkeypatch.setattr(pushwriter, "writer", lambda: None)
     return request.param
 
 
@@ -116,7 +116,7 @@ def test_kernel_and_twin_write_the_same(monkeypatch: pytest.MonkeyPatch) -> None
     outgoing = Outgoing(batch_of(table()))
 
     written = b"".join(piece[0] for piece in outgoing.pieces(heads(outgoing), None, 3_000) if isinstance(piece, tuple))
-    monkeypatch.setattr(messages, "writer", lambda: None)
+    monkeypatch.setattr(pushwriter, "writer", lambda: None)
     twin = b"".join(piece[0] for piece in outgoing.pieces(heads(outgoing), None, 3_000) if isinstance(piece, tuple))
 
     assert written == twin

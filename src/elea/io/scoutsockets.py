@@ -54,7 +54,7 @@ def chosen_interfaces(names: Sequence[str] | str = "auto") -> list[Interface]:
     return chosen
 
 
-class _Listening(Pollable):
+class _PolledSocket(Pollable):
     """One socket in the loop."""
 
     def __init__(self, sock: socket.socket, on_ready: Callable[[socket.socket], None]) -> None:
@@ -75,7 +75,7 @@ class _Sockets:
         self._on_datagram = on_datagram
         self._loop = loop
         self._sockets: list[socket.socket] = []
-        self._listening: list[_Listening] = []
+        self._listening: list[_PolledSocket] = []
         self._gate = threading.Lock()
         self._closed = False
 
@@ -100,7 +100,7 @@ class _Sockets:
     def _begin(self) -> None:
         for sock in self._sockets:
             sock.setblocking(False)
-            listening = _Listening(sock, self._receive)
+            listening = _PolledSocket(sock, self._receive)
             self._listening.append(listening)
             self._loop.add(listening, sock.fileno())
 

@@ -18,7 +18,7 @@ __all__ = ["Crossing", "Fate", "Form", "Trace", "form_of"]
 
 
 class Fate(Enum):
-    """What became of octets on their way."""
+    """What became of bytes on their way."""
 
     ARRIVED = "arrived"
     LATE = "late"
@@ -118,7 +118,7 @@ def _decoded(batch: bytes, form: Form) -> tuple[m.TransportMessage | m.NetworkMe
             return decode_low_latency(batch)
         return decode_batch(decompress(batch) if form is Form.COMPRESSED else batch)
     except DecodeError:
-        return ()  # what was sent could not be read by anybody; the octets are in `data`
+        return ()  # what was sent could not be read by anybody; the bytes are in `data`
 
 
 def _told(message: object) -> str:

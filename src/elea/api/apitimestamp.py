@@ -101,7 +101,7 @@ class NTP64:
 
 @functools.total_ordering
 class TimestampId:
-    """Who gave a timestamp: 1 to 16 octets, little-endian, trailing zeros cut.
+    """Who gave a timestamp: 1 to 16 bytes, little-endian, trailing zeros cut.
 
     >>> TimestampId(bytes.fromhex("3412"))
     1234

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from elea.io import scouting
+from elea.io import scoutsockets
 from elea.io.addresses import Interface
 from elea.io.loop import Loop
-from elea.io.scouting import ScoutListener, ScoutSender, chosen_interfaces
+from elea.io.scoutsockets import ScoutListener, ScoutSender, chosen_interfaces
 from elea.model.errors import ConfigError
 from tests.unit.io.ends import open_files, own_threads, until
 
@@ -92,7 +92,7 @@ def test_failing_handler_does_not_end_scouting(group: str, loop: Loop, caplog: p
 def test_machine_without_multicast_is_warned_about_and_goes_on(
     group: str, loop: Loop, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(scouting, "interfaces", lambda: [GONE])
+    monkeypatch.setattr(scoutsockets, "interfaces", lambda: [GONE])
 
     sender = ScoutSender(lambda *_: None, loop, group=group)
     listener = ScoutListener(lambda *_: None, loop, group=group)
@@ -125,7 +125,7 @@ def test_datagram_that_cannot_be_sent_is_counted(group: str, loop: Loop) -> None
 
 
 def test_interfaces_are_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scouting, "interfaces", lambda: [LO, ETH])
+    monkeypatch.setattr(scoutsockets, "interfaces", lambda: [LO, ETH])
 
     assert chosen_interfaces() == [ETH]
     assert chosen_interfaces("lo,eth0") == [LO, ETH]
@@ -133,9 +133,9 @@ def test_interfaces_are_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigError, match="use auto or some of lo, eth0"):
         chosen_interfaces("eth1")
 
-    monkeypatch.setattr(scouting, "interfaces", lambda: [LO])
+    monkeypatch.setattr(scoutsockets, "interfaces", lambda: [LO])
     assert chosen_interfaces() == [LO]
-    monkeypatch.setattr(scouting, "interfaces", list)
+    monkeypatch.setattr(scoutsockets, "interfaces", list)
     assert chosen_interfaces() == []
 
 

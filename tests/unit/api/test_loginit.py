@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 import elea
-from elea.api import logs
+from elea.api import loginit
 
 NAMES = ("elea", "elea.io", "elea.node")
 
@@ -62,21 +62,21 @@ def test_the_first_call_counts() -> None:
     ("text", "levels"),
     [
         ("warn", {"elea": logging.WARNING}),
-        ("WARN, elea.io=trace", {"elea": logging.WARNING, "elea.io": logs.TRACE}),
+        ("WARN, elea.io=trace", {"elea": logging.WARNING, "elea.io": loginit.TRACE}),
         ("zenoh::net=debug", {"elea": logging.DEBUG}),
         ("zenoh=info,tokio=debug", {"elea": logging.INFO}),
         ("elea::io=4", {"elea.io": logging.DEBUG}),
-        ("elea.io", {"elea.io": logs.TRACE}),
-        ("off", {"elea": logs.OFF}),
+        ("elea.io", {"elea.io": loginit.TRACE}),
+        ("off", {"elea": loginit.OFF}),
         ("", {}),
     ],
 )
 def test_directives(text: str, levels: dict[str, int]) -> None:
-    assert logs._levels(text) == levels
+    assert loginit._levels(text) == levels
 
 
 def test_a_wrong_directive_is_named_and_passed_over(capsys: pytest.CaptureFixture[str]) -> None:
-    assert logs._levels("elea=loud,info") == {"elea": logging.INFO}
+    assert loginit._levels("elea=loud,info") == {"elea": logging.INFO}
     assert "ignoring `elea=loud`" in capsys.readouterr().err
 
 
