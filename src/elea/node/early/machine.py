@@ -246,7 +246,7 @@ class EarlyMachine(Machine):
         if durability_of(resource, properties) is not Durability.PERSISTENT:
             return True
         key = cover(pattern_of(space, resource))
-        return node.durable is not None and node.durable.is_kept(key, "persistent")
+        return node.durable is not None and node.durable.keeper_of(key, "persistent") is not None
 
     def _is_wanted(self, space: int, subject: Any) -> bool:
         face = self.neighbour_face
@@ -370,6 +370,10 @@ class EarlyMachine(Machine):
         with self.lock:
             if self._connection.is_paused:
                 self.session.last_heard = now  # it may say what it likes, nobody reads it
+            is_late = self.session.is_silent(now)
+        if is_late and face is not None:
+            self._connection.read_late()  # perhaps it is this node that is late
+        with self.lock:
             events = self.session.on_deadline(now)
         for event in events:
             if isinstance(event, Ended):

@@ -89,6 +89,9 @@ def test_a_get_with_wildcards_ends_by_itself(robot: elea.Session, modern: elea.S
     ]
     assert len(list(modern.get("kept/**", timeout=60))) == 3
     assert list(modern.get("nothing/**", timeout=60)) == []
+    (connection,) = modern._runtime.links.connections
+    ours = connection.machine.neighbour.ours  # type: ignore[attr-defined]
+    eventually(lambda: not ours.space(0).selections, "selections are forgotten")
 
 
 def test_2017_cannot_say_where_answers_end(router: elea.Session) -> None:
