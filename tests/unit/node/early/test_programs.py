@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 import elea
 from elea.api.pacedsubscriber import PacedSubscriber
+from elea.io.udp import UdpLink
 from elea.model.errors import NotExpressible
 from tests.unit.node.early.client import WAIT
 from tests.unit.node.early.conftest import locator_of
@@ -145,6 +147,27 @@ def test_what_was_put_before_the_end_arrives(router: elea.Session, robot: elea.S
             for number in range(500):
                 program.put("b/1", str(number), congestion_control=BLOCK)
         assert [text for _, text in received(other, 500)] == [str(number) for number in range(500)]
+
+
+def test_what_was_lost_before_the_end_is_sent_again(
+    router: elea.Session, robot: elea.Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sends = itertools.count()
+    send = UdpLink.try_send
+
+    def lossy(link: UdpLink, data: Any) -> int:
+        size = len(data) if isinstance(data, bytes) else sum(map(len, data))
+        return size if next(sends) % 3 == 0 else send(link, data)
+
+    with robot.declare_subscriber("b/**") as other:
+        await_subscriber(router, "b/1")
+        with elea.open(config("client", connect__endpoints=[locator_of(router, "zenoh2018", "udp")])) as program:
+            monkeypatch.setattr(UdpLink, "try_send", lossy)
+            for connection in program._runtime.links.connections:
+                connection.machine.outbox._try_send = connection.link.try_send  # type: ignore[union-attr]
+            for number in range(200):
+                program.put("b/1", f"{number:1000}", congestion_control=BLOCK)
+        assert [int(text) for _, text in received(other, 200)] == list(range(200))
 
 
 @pytest.mark.parametrize("protocol", ["tcp", "udp"])
