@@ -196,11 +196,11 @@ class EarlyMachine(Machine):
     def _role(self, own: Role, is_broker: bool | None) -> Role:
         """What the other node is for this one.
 
-        Everybody is a client to a broker. Who does not say what it is: one that we have connected to is a broker, one
-        that has connected to us, who are none, a peer.
+        Everybody that has connected to a broker is its client, and what a broker has connected to is another one. Who
+        does not say what it is: one that we have connected to is a broker, one that has connected to us a peer.
         """
         if own is Role.ROUTER:
-            return Role.CLIENT
+            return Role.ROUTER if self.initiates else Role.CLIENT
         said = self.initiates if is_broker is None else is_broker
         return Role.ROUTER if said else Role.PEER
 

@@ -186,3 +186,24 @@ def test_two_peers_need_no_broker(protocol: str) -> None:
 
             assert received(first, 1) == [("a/1", "y")]
             assert received(second, 1) == [("b/1", "x")]
+
+
+@pytest.mark.parametrize("dialect", ["zenoh2018", "xrce2017"])
+def test_a_broker_connects_to_a_broker(router: elea.Session, robot: elea.Session, dialect: str) -> None:
+    other = config("router", listen__endpoints=["tcp/127.0.0.1:0"], connect__endpoints=[locator_of(router, dialect)])
+    with elea.open(other) as far:
+        near = config("client", connect__endpoints=far._runtime.links.locators("zenoh1"))
+        with (
+            elea.open(near) as client,
+            client.declare_subscriber("a/*") as one,
+            robot.declare_subscriber("b/**") as two,
+        ):
+            await_subscriber(router, "a/1")
+            await_subscriber(far, "b/1")
+
+            robot.put("a/1", "x", congestion_control=BLOCK)
+            client.put("b/1", "y", congestion_control=BLOCK)
+
+            assert received(one, 1) == [("a/1", "x")]
+            assert received(two, 1) == [("b/1", "y")]
+        eventually(lambda: not router._node.route(router._node.local, "a/1").ways, "the end of the subscriber")
