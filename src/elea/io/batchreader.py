@@ -117,6 +117,10 @@ class BatchReader:
         self._buffer, self._view = _EMPTY, _NOTHING
         self._start = self._end = 0
 
+    def begin_with(self, data: bytes) -> None:
+        """What another reader has received of the link is to be taken first."""
+        self._rest = data
+
     @property
     def has_kept(self) -> bool:
         """Whether something was put aside."""

@@ -133,6 +133,14 @@ class Connection(Pollable):
 
         self.loop.after(delay, take)
 
+    def go_on_with(self, machine: Machine, first: bytes) -> None:
+        """The link is another machine's from now on, which has not got its first bytes yet; by who reads it."""
+        self.machine = machine
+        self.reader = machine.reader
+        self.reader.begin_with(first)
+        machine.start(self._now())
+        self.loop.soon(self._serve)
+
     def read_late(self) -> None:
         """Take what has come and was not read yet: perhaps it is this node that is late."""
         self._is_late = True

@@ -28,10 +28,13 @@ if TYPE_CHECKING:
     from elea.node.links import Links
     from elea.space.face import Face
 
-__all__ = ["DEFAULT", "Dialect", "Machine", "Refusal", "dialect_named", "dialect_of", "home_of", "register"]
+__all__ = ["ANY", "DEFAULT", "Dialect", "Machine", "Refusal", "dialect_named", "dialect_of", "home_of", "register"]
 
 DEFAULT: Final = "zenoh1"
 """The dialect of a locator that names none."""
+
+ANY: Final = "any"
+"""A listener that hears which dialect a node speaks, 1.x or an early one."""
 
 
 class Refusal(Enum):
@@ -126,6 +129,7 @@ _HOMES: Final = {
     "zenoh1": "elea.node.zenoh1.dialect",
     "zenoh2018": "elea.node.early.dialect",
     "xrce2017": "elea.node.early.dialect",
+    ANY: "elea.node.anydialect",
 }
 _added: Final[dict[str, Callable[[Links], Dialect]]] = {}
 

@@ -24,7 +24,7 @@ from elea.model.node_id import NodeId
 from elea.model.qos import Role
 from elea.model.values import mypyc_attr, value_class
 from elea.node.connection import Connection
-from elea.node.dialect import DEFAULT, Dialect, Refusal, dialect_named, dialect_of
+from elea.node.dialect import ANY, DEFAULT, Dialect, Refusal, dialect_named, dialect_of
 from elea.node.gracefulclose import close_gracefully
 from elea.node.guesses import Guesses
 from elea.node.node import Node
@@ -188,7 +188,7 @@ class Links:
 
     def locators(self, dialect: str | None = None) -> list[str]:
         """Where this node can be reached, or can be by nodes that speak one dialect."""
-        chosen = [listener for listener, name in self.listeners if dialect in (None, name)]
+        chosen = [listener for listener, name in self.listeners if dialect in (None, name) or name == ANY]
         return [locator for listener in chosen for locator in listener.locators()]
 
     @property

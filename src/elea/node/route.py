@@ -10,7 +10,7 @@ from elea.model.keyexpr import KeyExpr
 from elea.space.way import Way
 from elea.wire.details import RawSample
 
-__all__ = ["Durable", "Keeper", "Route", "SampleRun"]
+__all__ = ["Durable", "Keeper", "Route", "SafeKeeper", "SampleRun"]
 
 
 class Keeper(Protocol):
@@ -26,21 +26,26 @@ class Keeper(Protocol):
         ...
 
 
-class Durable(Protocol):
-    """The durability service of a node, for samples that say themselves how durable they are."""
+class SafeKeeper(Keeper, Protocol):
+    """A store that says when samples are safe."""
 
-    def keep_safely(
-        self, key: str, run: list[RawSample], durability: str, done: Callable[[Exception | None], None]
-    ) -> tuple[Keeper, list[RawSample]] | None:
-        """Store samples; `done` is told, by any thread, when they are safe, or why not.
+    def stamped(self, run: list[RawSample]) -> list[RawSample]:
+        """The samples as they will be kept: with timestamps."""
+        ...
 
-        Returns who keeps them, and the samples as they are kept, with timestamps; None if nobody does. It waits for no
-        one: what has no room holds up the link that is read.
+    def keep_safely(self, key: str, run: list[RawSample], done: Callable[[Exception | None], None]) -> None:
+        """Store samples of one key; `done` is told, by any thread, when they are safe, or why not.
+
+        It waits for no one: what has no room holds up the link that is read.
         """
         ...
 
-    def is_kept(self, key: str, durability: str) -> bool:
-        """Whether there is a storage for all keys of an expression that is as durable."""
+
+class Durable(Protocol):
+    """The durability service of a node, for samples that say themselves how durable they are."""
+
+    def keeper_of(self, key: str, durability: str) -> SafeKeeper | None:
+        """The store that has all keys of an expression and is as durable; None if there is none."""
         ...
 
 

@@ -15,6 +15,7 @@ from elea.model.errors import OperationTimeout
 from elea.model.limits import MAX_BATCH
 from elea.model.node_id import NodeId
 from elea.node.admin import Admin
+from elea.node.dialect import DEFAULT
 from elea.testing.networktrace import Trace
 from elea.testing.simnode import Node
 from elea.testing.timeline import Timeline
@@ -89,6 +90,7 @@ class Network:
         duplicate: float = 0.0,
         datagrams: bool = False,
         mtu: int = MAX_BATCH,
+        dialect: str = DEFAULT,
     ) -> Wire:
         """Let `a` connect to `b`, and again whenever the link is lost.
 
@@ -97,6 +99,7 @@ class Network:
             loss, reorder, duplicate: the share of datagrams that is lost, overtaken, or arrives twice.
             datagrams: whether the link is like UDP; otherwise it is like TCP.
             mtu: bytes of the largest batch; longer messages are sent in fragments.
+            dialect: what they speak: `zenoh2018`, say.
         """
         pair = _pair(a, b)
         if a is b or pair in self._wires:
@@ -104,9 +107,9 @@ class Network:
         between = (delay, delay) if isinstance(delay, int | float) else delay
         conditions = Conditions(between, loss, reorder, duplicate, datagrams, mtu)
         wire = Wire(self._timeline, self.trace, (a.name, b.name), conditions, self._chance("wire", a.name, b.name))
-        wire.accept = b._runtime.links.accept
+        wire.accept = lambda end: b._runtime.links.accept(end, dialect)
         self._wires[pair] = wire
-        self._wishes[pair] = Wish(a._runtime, wire)
+        self._wishes[pair] = Wish(a._runtime, wire, dialect)
         return wire
 
     def wire(self, a: Node, b: Node) -> Wire:

@@ -15,7 +15,7 @@ from elea.io.link import Link
 from elea.model.errors import EleaError, SessionClosed
 from elea.model.qos import Role
 from elea.node.connection import Connection
-from elea.node.dialect import Dialect
+from elea.node.dialect import DEFAULT, Dialect
 from elea.node.links import Links, LinkSettings
 from elea.node.node import Node
 from elea.node.reconnect import Reconnect
@@ -71,16 +71,16 @@ class VirtualLinks(Links):
     ) -> VirtualConnection:
         return VirtualConnection(self, link, dialect, accepted, timeout)
 
-    def accept(self, end: End) -> bool:
+    def accept(self, end: End, dialect: str = DEFAULT) -> bool:
         """Take a link somebody makes to this node; False when the node is closed."""
         if self._closed:
             return False
-        self._accept(end, self.dialect())
+        self._accept(end, self.dialect(dialect))
         return True
 
-    def open(self, end: End) -> VirtualConnection:
+    def open(self, end: End, dialect: str = DEFAULT) -> VirtualConnection:
         """Begin a session over a link of ours; nobody waits for it."""
-        connection = self._made(end, self.dialect(), False, self.settings.open_timeout)
+        connection = self._made(end, self.dialect(dialect), False, self.settings.open_timeout)
         self._start(connection)
         return connection
 
@@ -139,8 +139,9 @@ class VirtualRuntime(Runtime):
 class Wish:
     """What one node wants: a session with another over a wire, again and again."""
 
-    def __init__(self, runtime: VirtualRuntime, wire: Wire) -> None:
+    def __init__(self, runtime: VirtualRuntime, wire: Wire, dialect: str = DEFAULT) -> None:
         self.connection: VirtualConnection | None = None
+        self._dialect = dialect
         self._runtime = runtime
         self._wire = wire
         self._reconnect = Reconnect(runtime.links.settings.backoff)
@@ -161,7 +162,7 @@ class Wish:
         if self._runtime.is_closed:
             end.close()
             return
-        connection = self.connection = self._runtime.links.open(end)
+        connection = self.connection = self._runtime.links.open(end, self._dialect)
         connection.on_end = lambda: self._ended(connection)
 
     def _ended(self, connection: VirtualConnection) -> None:

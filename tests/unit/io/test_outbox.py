@@ -237,6 +237,34 @@ def test_messages_wait_for_another_end_that_is_behind(valve: Valve) -> None:
     outbox.close()
 
 
+def test_an_outbox_that_is_told_asks_no_more_until_then(valve: Valve) -> None:
+    windows = {1: 1, 2: 10}
+    asked: list[int] = []
+
+    def windowed(key: int, queue: list[bytes], queued: int, most: int) -> tuple[list[list[bytes]], int, int]:
+        asked.append(key)
+        if not windows[key]:
+            return [], 0, 0
+        windows[key] -= 1
+        return [[prefixed(bytes([key]) + queue[0])]], 2, len(queue[0]) + len(queue[1])
+
+    outbox = valve.outbox(windowed, told=True)
+    valve.open()
+    for key, message in ((1, b"a"), (1, b"b"), (2, b"c"), (2, b"d")):
+        outbox.put(key, (message, b""), 1, False)
+    assert until(lambda: b"".join(valve.took) == b"".join(prefixed(one) for one in (b"\1a", b"\2c", b"\2d")))
+    outbox.put(1, (b"e", b""), 1, False)
+    count = len(asked)
+    time.sleep(0.05)
+    assert len(asked) <= count + 1, "nobody polls"
+    assert not outbox.flush(0.0), "something waits"
+
+    windows[1] = 5
+    outbox.reopen()
+    assert until(lambda: b"".join(valve.took).endswith(prefixed(b"\1b") + prefixed(b"\1e")))
+    assert outbox.flush(PATIENCE)
+
+
 def test_messages_larger_than_a_batch_are_written_together_on_a_busy_link() -> None:
     timeline = Timeline()
     valve = Valve(VirtualLoop(timeline, "test"))

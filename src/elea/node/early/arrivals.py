@@ -16,7 +16,7 @@ from elea.wire.details import RawSample
 
 if TYPE_CHECKING:
     from elea.node.early.face import EarlyFace
-    from elea.node.route import Route
+    from elea.node.route import Route, SafeKeeper
     from elea.protocol.early.conduit import Arrived
 
 __all__ = ["PROPERTY", "Arrivals"]
@@ -100,33 +100,29 @@ class Arrivals:
         qos = RELIABLE_QOS if event.reliable else BEST_EFFORT_QOS
         run: list[RawSample] = [(0, 0, b"", qos, None, payload) for payload in payloads]
         route = origin.route
+        keeper = None
         if origin.durability is not Durability.VOLATILE and not route.is_denied:
             if route.sieve is not None:
                 run, route = route.sieve(run), route.without(None)
-            if run:
-                route, run = self._kept(event, origin, route, run)
-        if not run:
-            return
-        face.outflow.add(route, run, event.reliable, face.node.loop.wall_ns())
+            if not run:
+                return
+            keeper = self._keeper(origin, len(run))
         self._has_some = True
+        if keeper is None:
+            face.outflow.add(route, run, event.reliable, face.node.loop.wall_ns())
+            return
+        run = keeper.stamped(run)
+        # Live first: who reads what is stored, and then what is live, knows what came twice while it was reading.
+        face.outflow.add(route.without(keeper), run, event.reliable, face.node.loop.wall_ns())
+        is_awaited = origin.durability is Durability.PERSISTENT and event.reliable
+        keeper.keep_safely(origin.key, run, face.machine.hold(event) if is_awaited else _done)
 
-    def _kept(
-        self, event: Arrived, origin: _Origin, route: Route, run: list[RawSample]
-    ) -> tuple[Route, list[RawSample]]:
-        """Store durable samples first: a persistent one is acknowledged when it is on disk (Z18-DUR-03)."""
+    def _keeper(self, origin: _Origin, count: int) -> SafeKeeper | None:
+        """Who keeps durable samples; a persistent one is acknowledged when it is on disk (Z18-DUR-03)."""
         durable = self._face.node.durable
-        waits = origin.durability is Durability.PERSISTENT and event.reliable
-        kept = None
-        if durable is not None:
-            done = self._face.machine.hold(event) if waits else _done
-            kept = durable.keep_safely(origin.key, run, origin.durability.name.lower(), done)
-            if kept is None:
-                done(None)
-        if kept is None:
-            self.not_kept += len(run)
-            return route, run
-        keeper, run = kept
-        return route.without(keeper), run
+        keeper = None if durable is None else durable.keeper_of(origin.key, origin.durability.name.lower())
+        self.not_kept += count if keeper is None else 0
+        return keeper
 
     def flush(self) -> None:
         """The end of a packet, or something comes that must not overtake samples."""

@@ -45,8 +45,8 @@ class OwnDeclarations:
         self._neighbour = neighbour
         self._generation = neighbour.session.generation
         self._paths: dict[str, _Used] = {}
-        self._subscribed: dict[int, list[str]] = {}
-        self._published: dict[int, list[str]] = {}
+        self._subscribed: dict[int | str, list[str]] = {}
+        self._published: dict[int | str, list[str]] = {}
         self._next = neighbour.session.profile.ids_above + (2 if initiates else 4)
         self._on_change = on_change
 
@@ -62,15 +62,15 @@ class OwnDeclarations:
         taking = [used.id for path, used in self._paths.items() if used.subscribers and intersects(EARLY + path, key)]
         return bool(taking) and id != min(taking)
 
-    def subscribe(self, number: int, key: str, done: Done = lambda error: None) -> bool:
+    def subscribe(self, number: int | str, key: str, done: Done = lambda error: None) -> bool:
         """Declare subscriber `number`; False if that cannot be said."""
         return self._declare(self._subscribed, number, key, done)
 
-    def publish(self, number: int, key: str, done: Done = lambda error: None) -> bool:
+    def publish(self, number: int | str, key: str, done: Done = lambda error: None) -> bool:
         """Declare publisher `number`; False if that cannot be said."""
         return self._declare(self._published, number, key, done)
 
-    def _declare(self, table: dict[int, list[str]], number: int, key: str, done: Done) -> bool:
+    def _declare(self, table: dict[int | str, list[str]], number: int | str, key: str, done: Done) -> bool:
         m = self._generation.messages
         paths = paths_of(key)
         room = self._neighbour.room
@@ -96,15 +96,15 @@ class OwnDeclarations:
         self._say(listed, done)
         return True
 
-    def unsubscribe(self, number: int) -> None:
+    def unsubscribe(self, number: int | str) -> None:
         """Subscriber `number` is gone."""
         self._forget(self._subscribed, number)
 
-    def unpublish(self, number: int) -> None:
+    def unpublish(self, number: int | str) -> None:
         """Publisher `number` is gone."""
         self._forget(self._published, number)
 
-    def _forget(self, table: dict[int, list[str]], number: int) -> None:
+    def _forget(self, table: dict[int | str, list[str]], number: int | str) -> None:
         m = self._generation.messages
         listed: list[Any] = []
         for path in table.pop(number, ()):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from elea.model.errors import DeclarationRejected
 from elea.model.logger import logger
 from elea.model.node_id import NodeId
+from elea.model.qos import Role
 from elea.model.resource import ZENOH_SCHEME, Resource, Selection
 from elea.node.early.arrivals import Arrivals
 from elea.node.early.asking import Asking
@@ -28,6 +29,7 @@ from elea.space.face import (
     InterestDone,
     InterestMode,
     Kinds,
+    Region,
     Request,
     Response,
     ResponseFinal,
@@ -164,7 +166,7 @@ class EarlyFace(OutboxFace):
         gone = self.subscriptions.remove(space, id)
         if gone is not None:
             self.pulling.forgotten(space, id)
-            self.node.control(self, Undeclare(Entity.SUBSCRIBER, gone.number))
+            self.node.control(self, Undeclare(Entity.SUBSCRIBER, gone.number, gone.key))
 
     # -- what the space says ------------------------------------------------------------------------------------------
 
@@ -179,7 +181,7 @@ class EarlyFace(OutboxFace):
             case Undeclare(entity=Entity.SUBSCRIBER):
                 if self.is_north:
                     with self.machine.lock:
-                        self.own.unsubscribe(message.id)
+                        self.own.unsubscribe(message.id or message.key or 0)
                 else:
                     self.wanted.untold(message)
             case Interest():
@@ -198,7 +200,8 @@ class EarlyFace(OutboxFace):
 
     def _declare(self, message: Declare) -> None:
         with self.machine.lock:
-            self.own.subscribe(message.id, message.key, lambda error: self._told_no(error, message.key))
+            # Between brokers a declaration has no number, only a key.
+            self.own.subscribe(message.id or message.key, message.key, lambda error: self._told_no(error, message.key))
 
     def _own_changed(self) -> None:
         self.subscriptions.version += 1
@@ -283,9 +286,15 @@ class EarlyFace(OutboxFace):
         return not space and self.own.is_copy(getattr(message, "id", 0), key)
 
     def greet(self) -> None:
-        """The face is part of the space: a peer tells of its subscribers when it likes, nothing is waited for."""
+        """The face is part of the space: a peer tells of its subscribers when it likes, nothing is waited for.
+
+        Another broker tells of subscribers to publishers only (Z18-DAT-01), so a broker is one, of everything.
+        """
         if is_equal(self.node.role, self.region):
             self.node.control(self, FinalMessage(0))
+        elif self.region is Region.ROUTERS and self.node.role is Role.ROUTER:
+            with self.machine.lock:
+                self.own.publish("**", "**")
 
     # -- counted ------------------------------------------------------------------------------------------------------
 

@@ -196,11 +196,11 @@ class EarlyMachine(Machine):
     def _role(self, own: Role, is_broker: bool | None) -> Role:
         """What the other node is for this one.
 
-        Everybody is a client to a broker. Who does not say what it is: one that we have connected to is a broker, one
-        that has connected to us, who are none, a peer.
+        Everybody that has connected to a broker is its client, and what a broker has connected to is another one. Who
+        does not say what it is: one that we have connected to is a broker, one that has connected to us a peer.
         """
         if own is Role.ROUTER:
-            return Role.CLIENT
+            return Role.ROUTER if self.initiates else Role.CLIENT
         said = self.initiates if is_broker is None else is_broker
         return Role.ROUTER if said else Role.PEER
 
@@ -246,7 +246,7 @@ class EarlyMachine(Machine):
         if durability_of(resource, properties) is not Durability.PERSISTENT:
             return True
         key = cover(pattern_of(space, resource))
-        return node.durable is not None and node.durable.is_kept(key, "persistent")
+        return node.durable is not None and node.durable.keeper_of(key, "persistent") is not None
 
     def _is_wanted(self, space: int, subject: Any) -> bool:
         face = self.neighbour_face
@@ -370,6 +370,10 @@ class EarlyMachine(Machine):
         with self.lock:
             if self._connection.is_paused:
                 self.session.last_heard = now  # it may say what it likes, nobody reads it
+            is_late = self.session.is_silent(now)
+        if is_late and face is not None:
+            self._connection.read_late()  # perhaps it is this node that is late
+        with self.lock:
             events = self.session.on_deadline(now)
         for event in events:
             if isinstance(event, Ended):

@@ -100,7 +100,7 @@ class Pulling:
     def joined(self, one: Subscription) -> None:
         """It is: ask for what is stored, now that nothing live is missed any more."""
         if one.backlog is not None:
-            self._ask(one.key, lambda asked: self._begin(one, asked))
+            self._ask(one.key, lambda asked: self._begin(one, asked), one.tags)
 
     def forgotten(self, space: int, id: int) -> None:
         """A subscriber or selection is gone, and with it its pulls."""
@@ -129,6 +129,8 @@ class Pulling:
         face = self._face
         with face.machine.lock:
             backlog, one.backlog = one.backlog, None
+            if face.subscriptions.get(one.space, one.id) is not one:
+                return  # gone meanwhile
             samples: list[Waiting] = [
                 (key, payload)
                 for key, (_, payload) in sorted(asked.found.items())
@@ -136,14 +138,7 @@ class Pulling:
             ]
             for key, meta, payload in backlog or ():
                 stored = asked.found.get(key)
-                if (
-                    stored is not None
-                    and has_timestamp(meta)
-                    and meta is not None
-                    and read_stamp(meta)[:2] <= stored[0]
-                ):
-                    continue
-                if not is_deletion(meta):
+                if stored is None or _stamp(meta) > stored[0]:
                     samples.append((key, payload))
             if one.is_paced:
                 self._pulls.add(one.space, one.id, samples, face.node.loop.now())

@@ -33,7 +33,6 @@ from elea.node.storage.storemetrics import meter
 from elea.node.storage.storequery import Gone, StoreQuery
 from elea.node.storage.upkeep import Upkeep
 from elea.store import Receipt
-from elea.wire.details import RawSample
 
 if TYPE_CHECKING:
     from elea.io.memorybudget import Share
@@ -165,16 +164,9 @@ class Storages:
         names = ", ".join(storage.key_expr for storage in self.all if keyexpr.intersects(storage.key_expr, subject))
         return StoreError(f"{subject} is more than one storage has; ask for one of {names}")
 
-    def is_kept(self, key: str, durability: str) -> bool:
-        """Whether a storage has all keys of an expression, and is as durable."""
-        return self._chosen(key, durability) is not None
-
-    def keep_safely(
-        self, key: str, run: list[RawSample], durability: str, done: Callable[[Exception | None], None]
-    ) -> tuple[Storage, list[RawSample]] | None:
-        """Store samples that say how durable they are (`Durable`)."""
-        storage = self._chosen(key, durability)
-        return None if storage is None else (storage, storage.keep_safely(key, run, done))
+    def keeper_of(self, key: str, durability: str) -> Storage | None:
+        """Where samples are stored that say how durable they are (`Durable`)."""
+        return self._chosen(key, durability)
 
     # -- answering ----------------------------------------------------------------------------------------------------
 

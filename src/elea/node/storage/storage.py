@@ -142,10 +142,13 @@ class Storage:
                 self._keep_wild(record, blocking)
         self._keep_checked(records, blocking, now_ns)
 
-    def keep_safely(self, key: str, run: list[RawSample], done: Callable[[Exception | None], None]) -> list[RawSample]:
-        """Store samples of one key, and say when they are on disk, or that they will not be; as they are kept."""
+    def stamped(self, run: list[RawSample]) -> list[RawSample]:
+        """The samples as `keep_safely` keeps them."""
+        return stamped(run, self._stamper, self._node.loop.wall_ns())
+
+    def keep_safely(self, key: str, run: list[RawSample], done: Callable[[Exception | None], None]) -> None:
+        """Store samples of one key that have timestamps; say when they are on disk, or that they will not be."""
         now_ns = self._node.loop.wall_ns()
-        run = stamped(run, self._stamper, now_ns)
         records = self.stamping.checked(records_of_run(key, run, self.stamping.arrival(now_ns)), now_ns)
         token = _Told(done)
         try:
@@ -159,7 +162,6 @@ class Storage:
                 token.settled(error)
         except StoreError as error:
             token.settled(error)
-        return run
 
     def arrived(self, arrived: SampleRun) -> None:
         """The same for samples of this process, which come through a mailbox."""

@@ -474,7 +474,7 @@ class Session:
         agreement = self.agreement
         if not self.is_open or agreement is None:
             return []
-        if agreement.peer_lease and now >= self.last_heard + agreement.peer_lease:
+        if self.is_silent(now):
             self._say(self.generation.messages.Close(self.offer.pid, Reason.SUCCESS))
             self.automaton.step(Input.LEASE_EXPIRED)
             self.failure = SessionClosed(
@@ -497,6 +497,13 @@ class Session:
         if self.offer.lease and now >= self.last_sent + self.offer.lease / KEEP_ALIVES and not self._control:
             self._say(self.generation.messages.KeepAlive(self.offer.pid))
         return []
+
+    def is_silent(self, now: float) -> bool:
+        """Whether nothing was heard for the whole lease of the other node."""
+        agreement = self.agreement
+        if agreement is None or not self.is_open or not agreement.peer_lease:
+            return False
+        return now >= self.last_heard + agreement.peer_lease
 
     def _on_timer(self, now: float) -> list[Event]:
         if self.automaton.state is State.CLOSING:

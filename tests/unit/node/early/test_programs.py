@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 import elea
 from elea.api.pacedsubscriber import PacedSubscriber
+from elea.io.udp import UdpLink
 from elea.model.errors import NotExpressible
 from tests.unit.node.early.client import WAIT
 from tests.unit.node.early.conftest import locator_of
@@ -89,6 +91,9 @@ def test_a_get_with_wildcards_ends_by_itself(robot: elea.Session, modern: elea.S
     ]
     assert len(list(modern.get("kept/**", timeout=60))) == 3
     assert list(modern.get("nothing/**", timeout=60)) == []
+    (connection,) = modern._runtime.links.connections
+    ours = connection.machine.neighbour.ours  # type: ignore[attr-defined]
+    eventually(lambda: not ours.space(0).selections, "selections are forgotten")
 
 
 def test_2017_cannot_say_where_answers_end(router: elea.Session) -> None:
@@ -144,6 +149,27 @@ def test_what_was_put_before_the_end_arrives(router: elea.Session, robot: elea.S
         assert [text for _, text in received(other, 500)] == [str(number) for number in range(500)]
 
 
+def test_what_was_lost_before_the_end_is_sent_again(
+    router: elea.Session, robot: elea.Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sends = itertools.count()
+    send = UdpLink.try_send
+
+    def lossy(link: UdpLink, data: Any) -> int:
+        size = len(data) if isinstance(data, bytes) else sum(map(len, data))
+        return size if next(sends) % 3 == 0 else send(link, data)
+
+    with robot.declare_subscriber("b/**") as other:
+        await_subscriber(router, "b/1")
+        with elea.open(config("client", connect__endpoints=[locator_of(router, "zenoh2018", "udp")])) as program:
+            monkeypatch.setattr(UdpLink, "try_send", lossy)
+            for connection in program._runtime.links.connections:
+                connection.machine.outbox._try_send = connection.link.try_send  # type: ignore[union-attr]
+            for number in range(200):
+                program.put("b/1", f"{number:1000}", congestion_control=BLOCK)
+        assert [int(text) for _, text in received(other, 200)] == list(range(200))
+
+
 @pytest.mark.parametrize("protocol", ["tcp", "udp"])
 def test_two_peers_need_no_broker(protocol: str) -> None:
     listening = config("peer", listen__endpoints=[f"{protocol}/127.0.0.1:0?dialect=zenoh2018"])
@@ -160,3 +186,24 @@ def test_two_peers_need_no_broker(protocol: str) -> None:
 
             assert received(first, 1) == [("a/1", "y")]
             assert received(second, 1) == [("b/1", "x")]
+
+
+@pytest.mark.parametrize("dialect", ["zenoh2018", "xrce2017"])
+def test_a_broker_connects_to_a_broker(router: elea.Session, robot: elea.Session, dialect: str) -> None:
+    other = config("router", listen__endpoints=["tcp/127.0.0.1:0"], connect__endpoints=[locator_of(router, dialect)])
+    with elea.open(other) as far:
+        near = config("client", connect__endpoints=far._runtime.links.locators("zenoh1"))
+        with (
+            elea.open(near) as client,
+            client.declare_subscriber("a/*") as one,
+            robot.declare_subscriber("b/**") as two,
+        ):
+            await_subscriber(router, "a/1")
+            await_subscriber(far, "b/1")
+
+            robot.put("a/1", "x", congestion_control=BLOCK)
+            client.put("b/1", "y", congestion_control=BLOCK)
+
+            assert received(one, 1) == [("a/1", "x")]
+            assert received(two, 1) == [("b/1", "y")]
+        eventually(lambda: not router._node.route(router._node.local, "a/1").ways, "the end of the subscriber")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import elea
 from elea.wire.primitives import read_nat
 from tests.unit.node.early.client import EarlyClient
 from tests.unit.node.early.conftest import LISTENING, counters_of, locator_of
+from tests.unit.node.storage.serving import eventually
 from tests.unit.node.test_dialect import await_subscriber, config
 
 BLOCK = elea.CongestionControl.BLOCK
@@ -180,6 +182,46 @@ def test_a_durable_subscriber_gets_what_is_stored_first(router: elea.Session, ro
 
         assert device.payloads() == [b"old", b"old", b"old", b"new"]
         assert device.seen[-1].resource == b"zenoh://kept/1"
+
+
+@pytest.mark.parametrize("protocol", ["tcp", "udp"])
+def test_nothing_is_missing_or_twice_between_what_is_stored_and_what_is_live(
+    router: elea.Session, robot: elea.Session, protocol: str
+) -> None:
+    stop = threading.Event()
+
+    def count() -> None:
+        number = 0
+        while not stop.wait(0.0005):
+            robot.put("kept/1", str(number), congestion_control=BLOCK)
+            number += 1
+
+    counting = threading.Thread(target=count)
+    counting.start()
+    try:
+        for turn in range(10):
+            with EarlyClient(locator_of(router, protocol=protocol), b"late %d" % turn) as device:
+                device.subscribe(2, "zenoh://kept/1#transient")
+                numbers = [int(payload) for payload in device.await_samples(30)]
+                assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+    finally:
+        stop.set()
+        counting.join()
+
+
+def test_what_is_stored_is_read_up_to_a_bound(
+    router: elea.Session, robot: elea.Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("elea.node.early.pulling.EARLY_SNAPSHOT_BYTES", 2_500)
+    for number in range(5):
+        robot.put(f"kept/{number}", bytes(1_000), congestion_control=BLOCK)
+    eventually(lambda: len(list(robot.get("kept/*"))) == 5, "the storage")
+    with EarlyClient(locator_of(router)) as device:
+        device.declare(device.m.SelectionDecl(3, b"zenoh://kept/*"))
+        device.pull(3)
+        device.until(lambda: ends(device) == 1)
+        assert len(device.payloads()) == 3
+        assert counters_of(router)["stored_samples_beyond_limit"] == 3
 
 
 def test_a_subscriber_without_a_marker_gets_live_samples_only(router: elea.Session, robot: elea.Session) -> None:
