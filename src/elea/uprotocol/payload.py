@@ -106,12 +106,12 @@ def into_payload(value: IntoPayload) -> tuple[bytes | None, int]:
     Raises:
         UStatusError: INVALID_ARGUMENT: it is nothing that can be sent.
     """
+    if isinstance(value, bytes):
+        return value, UPayloadFormat.RAW
     if value is None:
         return None, UPayloadFormat.UNSPECIFIED
     if isinstance(value, UPayload):
         return value
-    if isinstance(value, bytes):
-        return value, UPayloadFormat.RAW
     if isinstance(value, str):
         return value.encode(), UPayloadFormat.TEXT
     if isinstance(value, ProtobufMessage):
