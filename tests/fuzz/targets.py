@@ -18,6 +18,7 @@ from elea.wire.pcap import Gap, PacketCounters, Piece, Reassembler, Segment, Sta
 from tests.fuzz import corpus
 from tests.fuzz.arrowtarget import arrow_target, payload_target
 from tests.fuzz.capturetarget import capture_target
+from tests.fuzz.foreigntexts import content_target, rules_target, selector_target
 from tests.fuzz.jsonpayload import json_payload_target
 from tests.fuzz.jsontarget import json_target
 from tests.fuzz.keytarget import key_target
@@ -299,6 +300,9 @@ def _all() -> list[Target]:
         requests_target(),
         answers_target(),
         import_target(),
+        selector_target(),
+        content_target(),
+        rules_target(),
         _notation(),
     ]
 

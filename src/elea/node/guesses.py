@@ -47,6 +47,11 @@ class Guesses:
             del self._wrong[next(iter(self._wrong))]  # the one that has been quiet longest
         self._wrong[source] = (1 if now - since > FORGOTTEN else count + 1), now
 
+    def is_too_soon(self, remote: str) -> bool:
+        """Whether a password from there is not looked at yet, where no answer can be kept back."""
+        _, since = self._wrong.get(source_of(remote), (0, 0.0))
+        return self._now() - since < self.delay(remote)
+
     def delay(self, remote: str) -> float:
         """Seconds to wait before a password from there is looked at."""
         count, since = self._wrong.get(source_of(remote), (0, 0.0))

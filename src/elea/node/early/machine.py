@@ -152,8 +152,12 @@ class EarlyMachine(Machine):
         users = self._dialect.links.settings.users
         if users is None:
             return True
+        guesses, remote = self._dialect.links.guesses, self._connection.link.remote
+        if guesses.is_too_soon(remote):
+            return False  # an Open that gets no answer comes again
         user, _, password = (data or b"").partition(b":")
         if not compare_digest(users.get(user, b""), password) or user not in users:
+            guesses.wrong(remote)
             return False
         self._user = user.decode("utf-8", "replace")
         return True
