@@ -67,7 +67,7 @@ class SamplePredicate:
     (True, False)
     """
 
-    __slots__ = ("_contents", "_test", "_uses_content", "passed", "predicate", "refused", "unreadable")
+    __slots__ = ("__weakref__", "_contents", "_test", "_uses_content", "passed", "predicates", "refused", "unreadable")
 
     def __init__(
         self,
@@ -77,16 +77,29 @@ class SamplePredicate:
         properties: Mapping[str | int, object] | None = None,
         contents: Contents = PLAIN,
     ) -> None:
-        self.predicate = Predicate.of(predicate)
+        made = Predicate.of(predicate)
+        self.predicates: tuple[Predicate, ...] = (made,)
         self._contents = contents
-        self._test = compile_test(self.predicate, _SampleAccess(properties or {}), names=names)
-        self._uses_content = bool(self.predicate.fields)
+        self._test = compile_test(made, _SampleAccess(properties or {}), names=names)
+        self._uses_content = bool(made.fields)
         self.passed = 0
         """Samples that were taken."""
         self.refused = 0
         """Samples that were not, those below included."""
         self.unreadable = 0
         """Samples of which nobody could tell, because the payload is not what its encoding says, or has none."""
+
+    @classmethod
+    def either(cls, predicates: Sequence[Predicate | str], *, contents: Contents = PLAIN) -> SamplePredicate:
+        """What takes a sample if one of several predicates holds."""
+        made = [cls(predicate, contents=contents) for predicate in predicates]
+        first = made[0]
+        if len(made) > 1:
+            tests = [each._test for each in made]
+            first._test = lambda view: any(test(view) is True for test in tests)
+            first.predicates = tuple(predicate for each in made for predicate in each.predicates)
+            first._uses_content = any(each._uses_content for each in made)
+        return first
 
     def takes(self, key: str, meta: bytes | None, payload: bytes, qos: int = DEFAULT_QOS) -> bool:
         """Whether a sample, with its details packed, is one of those wanted."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from elea.io.interrupts import Shield, is_main_thread
 from elea.io.loop import Loop
@@ -25,7 +25,10 @@ from elea.node.stamper import Stamper
 from elea.space.face import Control, Face, Request, Response, ResponseFinal
 from elea.space.queries import QUERY_TIMEOUT
 from elea.space.space import Space
-from elea.space.way import Encoder
+from elea.space.way import Encoder, Way
+
+if TYPE_CHECKING:
+    from elea.node.filteredway import Filters
 
 __all__ = ["Node"]
 
@@ -61,6 +64,8 @@ class Node:
         self._due = float("inf")
         self._groups: dict[tuple[Face, ...], tuple[Face, ...]] = {}
         self._groups_of = -1
+        self.filters: Filters | None = None
+        """What keeps samples back that no neighbour wants; there once a neighbour has said so."""
         with self.lock:
             self.space.add_face(self.local)
 
@@ -178,8 +183,10 @@ class Node:
             # A session may end while its last batch is being read.
             faces = self.space.targets(source, key, seen) if self.space.knows(source) else ()
             groups: dict[Encoder, list[Face]] = {}
+            filters = self.space.filters(key) if faces else {}
+            filtered = [face for face in faces if face in filters and face is not self.local]
             for face in faces:
-                if face is not self.local:
+                if face is not self.local and face not in filters:
                     groups.setdefault(face.encoder, []).append(face)
             if generation != self._groups_of:
                 self._groups_of, self._groups = generation, {}
@@ -187,5 +194,26 @@ class Node:
             alike = [tuple(group) for group in groups.values()]
             alike = [self._groups.setdefault(group, group) for group in alike]
         ways = tuple([group[0].encoder.way(key, group, declared) for group in alike])
+        if filtered:
+            ways += self._filtered_ways(key, filtered, filters, declared)
         boxes = self.local.boxes(key, here=source is self.local)
         return Route(key, generation, boxes, ways, self.local.keepers(key))
+
+    def _filtered_ways(
+        self, key: str, faces: list[Face], filters: dict[Face, tuple[str, ...]], declared: bool
+    ) -> tuple[Way, ...]:
+        """Ways to neighbours that do not want every sample; those that want the same share one."""
+        from elea.node.filteredway import Filters  # few nodes have a neighbour with predicates
+
+        if self.filters is None:
+            self.filters = Filters()
+            self.meters.append(self.filters.meter)
+        groups: dict[tuple[Encoder, tuple[str, ...]], list[Face]] = {}
+        for face in faces:
+            groups.setdefault((face.encoder, filters[face]), []).append(face)
+        return tuple(
+            [
+                self.filters.way(encoder.way(key, tuple(group), declared), predicates)
+                for (encoder, predicates), group in groups.items()
+            ]
+        )
