@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
+import pyarrow.acero as acero
 import pyarrow.compute as pc
 
 from elea.columnar.predicate import expression
@@ -34,7 +34,6 @@ _SCHEMA: Final = pa.schema(
         "size": pa.int64(),
     }
 )
-_NUMBER: Final = "row"
 _ENUMERATIONS: Final[dict[tuple[str, ...], Enumeration]] = {
     (name,): its for name, its in METADATA.items() if isinstance(its, Enumeration)
 }
@@ -71,8 +70,7 @@ class BatchFilter:
         """The rows for which the predicate holds."""
         found = batch
         if self._expression is not None:
-            rows = self._quick_rows(batch)
-            found = batch if len(rows) == batch.num_rows else batch.take(rows)
+            found = batch.filter(self._quick_mask(batch))
         if self._where is not None and found.num_rows:
             chosen = self._chosen(found, self._where)
             if len(chosen) < found.num_rows:
@@ -86,15 +84,17 @@ class BatchFilter:
         """Show what was counted where others look for it."""
         where.passed, where.refused, where.unreadable = self.passed, self.refused, self.unreadable
 
-    def _quick_rows(self, batch: pa.RecordBatch) -> pa.Array:
-        """The numbers of the rows for which the part without payloads holds."""
+    def _quick_mask(self, batch: pa.RecordBatch) -> pa.Array:
+        """For which rows the part without payloads holds."""
         columns = [
             _MAKERS[field.name](batch) if field.name in self._metadata else pa.nulls(batch.num_rows, field.type)
             for field in _SCHEMA
         ]
-        numbers = pa.array(np.arange(batch.num_rows))
-        rows = pa.Table.from_arrays([*columns, numbers], names=[*_SCHEMA.names, _NUMBER])
-        return rows.filter(self._expression).column(_NUMBER).combine_chunks()
+        rows = acero.TableSourceNodeOptions(pa.Table.from_arrays(columns, schema=_SCHEMA))
+        verdict = acero.ProjectNodeOptions([self._expression], ["verdict"])
+        plan = [acero.Declaration("table_source", rows), acero.Declaration("project", verdict)]
+        found = acero.Declaration.from_sequence(plan).to_table(use_threads=False)
+        return found.column("verdict").combine_chunks()
 
     def _chosen(self, batch: pa.RecordBatch, where: SamplePredicate) -> list[int]:
         names = ("key", "payload", "kind", "ntp64", "stamp_id", "encoding", "schema", "qos")

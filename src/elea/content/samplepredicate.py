@@ -12,11 +12,11 @@ from elea.model.encoding import CUSTOM_ENCODING, Encoding
 from elea.model.errors import DecodeError
 from elea.model.predicate import Predicate, compile_test
 from elea.model.predicate.closure import path_getter
-from elea.model.predicate.syntax import Field, Metadata, Property
+from elea.model.predicate.syntax import Condition, Field, Metadata, Property
 from elea.model.timestamp import datetime_from_ns, ns_from_ntp64
 from elea.wire.details import DEFAULT_QOS, Parts, RawSample, unpack_parts
 
-__all__ = ["SamplePredicate", "SampleView", "compile_sample"]
+__all__ = ["SamplePredicate", "SampleView", "compile_sample", "encoding_text", "sample_test"]
 
 _PLAIN_PARTS: Final[Parts] = (False, None, 0, None, None, None)
 
@@ -158,6 +158,11 @@ def compile_sample(
     if parameters is None:
         parameters = [named[f"%{at}"] for at in takewhile(lambda at: f"%{at}" in named, range(100))]
     return SamplePredicate(Predicate(text, parameters), names=named, properties=of_resource)
+
+
+def sample_test(predicate: Predicate, condition: Condition) -> Callable[[SampleView], bool | None]:
+    """What a part of a predicate says of a sample: True, False, or None for unknown."""
+    return compile_test(predicate, _SampleAccess({}), condition=condition)
 
 
 class _SampleAccess:
