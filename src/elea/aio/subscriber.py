@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from elea.aio.inbox import Overflow
     from elea.aio.session import Session
     from elea.api.pacedsubscriber import Periodic, Pull
+    from elea.content import SamplePredicate
     from elea.model.predicate import Predicate
     from elea.model.qos import Locality
 
@@ -43,6 +44,11 @@ class Subscriber(Receiving[Sample]):
     def key_expr(self) -> KeyExpr:
         """The keys it receives."""
         return self._inner.key_expr
+
+    @property
+    def where(self) -> SamplePredicate | None:
+        """What samples are held against here, and what it has counted; None if all are wanted."""
+        return self._inner.where
 
     @property
     def dropped(self) -> int:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import elea
+import elea.aio
 from elea.model.errors import InvalidPredicate
-from tests.unit.api.stores import broker, client
+from tests.unit.api.stores import broker, client, config, locator_of
 
 WHERE = "speed > 2 AND name LIKE 'a%'"
 
@@ -160,3 +163,67 @@ def test_acknowledged_puts_are_held_back_by_the_broker(session: elea.Session) ->
         assert numbers([subscriber.recv(), subscriber.recv()]) == [100, 101]
         assert subscriber.where is not None
         assert subscriber.where.refused == 0
+
+
+def test_asyncio_twin_has_the_same_doors() -> None:
+    async def main(locator: str) -> None:
+        settings = config("client", connect__endpoints=[locator])
+        async with elea.aio.open(settings) as session:
+            for number in range(6):
+                await session.put("fleet/1", str(number), ack=True)
+            replies = await session.get(
+                "fleet/**?_history", where="value > 3", consolidation=elea.ConsolidationMode.NONE
+            )
+            assert [reply.ok.payload.to_string() async for reply in replies] == ["4", "5"]
+            table = await session.read("fleet/**", where="value > 3").read_all()
+            assert table.column("payload").to_pylist() == [b"4", b"5"]
+            every: list[dict[str, Any]] = [{}, {"since": 0}, {"mode": elea.Pull(), "since": 0}]
+            for options in every:
+                async with session.declare_subscriber("fleet/**", where="value > 3", **options) as subscriber:
+                    if not options:
+                        for number in range(6):
+                            await session.put("fleet/1", str(number), ack=True)
+                    found = await subscriber.pull() if "mode" in options else [await subscriber.recv()]
+                    assert found[0].payload.to_string() == "4"
+                    assert subscriber.where is not None
+
+    with broker(fleet="fleet/**") as router:
+        asyncio.run(main(locator_of(router)))
+
+
+def test_little_travels_where_little_is_wanted() -> None:
+    """One sample in a hundred is wanted: at most 2 % of the bytes that all of them take go over the link."""
+    count = 20_000
+    with (
+        broker() as router,
+        client(router) as robot,
+        client(router) as desk,
+        client(router) as other,
+    ):
+        few: list[elea.Sample] = []
+        everything: list[elea.Sample] = []
+        last = threading.Event()
+        desk.declare_subscriber("fleet/**", few.append, where="speed >= 99")
+        other.declare_subscriber("fleet/**", everything.append)
+        other.declare_subscriber("last", lambda sample: last.set())
+        before = sent(router)
+        for number in range(count):
+            robot.put("fleet/1", json.dumps({"speed": number % 100, "name": f"robot {number}"}), **BLOCK)
+        robot.put("last", b"", **BLOCK)
+        assert last.wait(60)
+        after = sent(router)
+
+    wanted = [one.payload.to_bytes() for one in everything if json.loads(one.payload.to_bytes())["speed"] >= 99]
+    assert [one.payload.to_bytes() for one in few] == wanted
+    assert len(few) == count // 100
+    taken = {node: after[node] - before[node] for node in after}
+    assert taken[bytes(desk.zid())] <= 0.02 * taken[bytes(other.zid())]
+
+
+BLOCK: Any = {"congestion_control": elea.CongestionControl.BLOCK}
+
+
+def sent(router: elea.Session) -> dict[bytes, int]:
+    """Bytes that a router has sent to each neighbour."""
+    faces = [connection.face for connection in router._runtime.links.connections if connection.face is not None]
+    return {face.subject.node_id: face.counters()["sent_bytes"] for face in faces}
