@@ -307,7 +307,7 @@ def test_what_is_wrong_is_said_with_what_to_do(spark: Any, place: StoringBroker,
     lost = '{"epoch": "00", "next": 1}'
     cases: list[tuple[dict[str, str], str, tuple[str, ...]]] = [
         ({"startingOfset": "latest"}, "", ("ConfigError", "startingofset", "did you mean startingOffsets")),
-        ({"predicate": "a = 1"}, "", ("ConfigError", "predicate", "where")),
+        ({"predicate": "a = "}, "", ("ConfigError", "predicate", "column 5")),
         ({}, "speed double", ("ConfigError", "column speed: there is no such column", "key, payload")),
         ({}, "key bigint", ("ConfigError", "column key: it is of type string, not bigint", "cast")),
         ({"payloadFormat": "yaml", "payloadSchema": "a int"}, "", ("ConfigError", "'yaml'", "json")),

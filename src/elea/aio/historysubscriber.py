@@ -25,6 +25,7 @@ from elea.model.keyexpr import KeyExpr
 
 if TYPE_CHECKING:
     from elea.aio.session import Session
+    from elea.content import SamplePredicate
 
 __all__ = ["FollowingSubscriber", "Replay", "SleepingSubscriber", "follow", "sleeping"]
 
@@ -107,6 +108,7 @@ async def follow(
     mode: Periodic | None,
     auto_commit: bool,
     on_loss: Callable[[threaded.Loss], object] | None,
+    where: SamplePredicate | None,
     capacity: int,
     overflow: Overflow,
 ) -> FollowingSubscriber:
@@ -134,6 +136,7 @@ async def follow(
             on_loss=told,
             windows=None if mode is None else mode.windows(inner._node.loop),
             consumer=made._consumer,
+            where=where,
         )
         return inner._keep(found)
 
@@ -161,13 +164,14 @@ async def sleeping(
     mode: Pull | Periodic,
     auto_commit: bool,
     on_loss: Callable[[threaded.Loss], object] | None,
+    where: SamplePredicate | None,
 ) -> SleepingSubscriber:
     """Declare one."""
     inner, told = session._inner, _in_loop(on_loss)
 
     def declare() -> threaded.FollowingSubscriber[None]:
         made: PullingSubscriber[None] = PullingSubscriber(
-            inner, key_expr, start, mode, auto_commit=auto_commit, on_loss=told
+            inner, key_expr, start, mode, auto_commit=auto_commit, on_loss=told, where=where
         )
         return inner._keep(made)
 

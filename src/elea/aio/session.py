@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from elea.api.pacedsubscriber import Periodic, Pull
     from elea.api.receipt import Receipt
     from elea.api.storeclient import Durability
+    from elea.model.predicate import Predicate
 
 __all__ = ["Session", "open"]
 
@@ -229,6 +230,7 @@ class Session:
         cursor: str | None = None,
         auto_commit: bool = True,
         on_loss: Callable[[Loss], object] | None = None,
+        where: Predicate | str | None = None,
         capacity: int = DEFAULT_CAPACITY,
         overflow: Overflow = "block",
     ) -> Pending[Subscriber]:
@@ -238,7 +240,7 @@ class Session:
 
         async def begin() -> Subscriber:
             if mode is not None and not follows:
-                return paced(self, key_expr, handler, allowed_origin, mode, **waiting)
+                return paced(self, key_expr, handler, allowed_origin, mode, where, **waiting)
             if follows:
                 from elea.aio.historysubscriber import follow, sleeping
                 from elea.api.logreader import Start
@@ -246,13 +248,14 @@ class Session:
                 if allowed_origin is not None:
                     raise ValueError(threaded.NO_ORIGIN)
                 given: dict[str, Any] = {"mode": mode, "auto_commit": auto_commit, "on_loss": on_loss}
+                given["where"] = None if where is None else self._inner._sample_predicate(where)
                 key, start = self._inner._key(key_expr), Start(history, since, cursor)
                 if mode is not None and is_pull(mode):
                     if handler is not None:
                         raise ValueError(threaded.NO_HANDLER)
                     return await sleeping(self, key, start, **given)
                 return await follow(self, key, handler, start, **given, **waiting)
-            declare = partial(self._inner.declare_subscriber, key_expr, allowed_origin=allowed_origin)
+            declare = partial(self._inner.declare_subscriber, key_expr, allowed_origin=allowed_origin, where=where)
             if isinstance(handler, Arrow):
                 return BatchSubscriber(self, declare, handler)
             return Subscriber(self, declare, handler, "Sample", **waiting)

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from elea.aio.inbox import Overflow
     from elea.aio.session import Session
     from elea.api.pacedsubscriber import Periodic, Pull
+    from elea.content import SamplePredicate
+    from elea.model.predicate import Predicate
     from elea.model.qos import Locality
 
 __all__ = ["BatchSubscriber", "Subscriber", "is_pull", "paced"]
@@ -42,6 +44,11 @@ class Subscriber(ReceivingHandle[Sample]):
     def key_expr(self) -> KeyExpr:
         """The keys it receives."""
         return self._inner.key_expr
+
+    @property
+    def where(self) -> SamplePredicate | None:
+        """What samples are held against here, and what it has counted; None if all are wanted."""
+        return self._inner.where
 
     @property
     def dropped(self) -> int:
@@ -106,12 +113,13 @@ def paced(
     handler: object,
     origin: Locality | None,
     mode: Pull | Periodic,
+    where: Predicate | str | None = None,
     *,
     capacity: int,
     overflow: Overflow,
 ) -> Subscriber:
     """A subscriber with a mode."""
-    declare = partial(session._inner.declare_subscriber, key_expr, allowed_origin=origin, mode=mode)
+    declare = partial(session._inner.declare_subscriber, key_expr, allowed_origin=origin, mode=mode, where=where)
     if handler is None and is_pull(mode):
         # Samples are what `pull` returns, and nothing ever comes through the inbox.
         return Subscriber(session, lambda _: declare(None), None, "Sample", capacity=capacity, overflow=overflow)

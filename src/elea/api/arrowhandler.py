@@ -26,6 +26,9 @@ from elea.wire.details import RawSample
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from elea.columnar.batchfilter import BatchFilter
+    from elea.content import SamplePredicate
+
 __all__ = ["Arrow", "BatchChannel", "BatchSink", "Overflow"]
 
 Overflow: TypeAlias = Literal["block", "drop_oldest"]
@@ -135,7 +138,9 @@ class BatchChannel(Handler[Any]):
 class BatchSink:
     """From what a mailbox brings to batches; one thread at a time brings it."""
 
-    def __init__(self, asked: Arrow, node: Node, namespace: Namespace | None) -> None:
+    def __init__(
+        self, asked: Arrow, node: Node, namespace: Namespace | None, where: SamplePredicate | None = None
+    ) -> None:
         from elea.columnar.compiled import kernels
         from elea.columnar.gather import MOST, Columns
         from elea.columnar.scanner import Scanner
@@ -154,6 +159,12 @@ class BatchSink:
             self._out = DirectSink(asked.callback)
         self._node = node
         self._namespace = namespace
+        self._where = where
+        self._filter: BatchFilter | None = None
+        if where is not None:
+            from elea.columnar.batchfilter import BatchFilter
+
+            self._filter = BatchFilter(where.predicates[0])
         self._rows = asked.rows
         self._octets = min(asked.octets, MOST)
         self._seconds = asked.seconds
@@ -293,4 +304,10 @@ class BatchSink:
 
     def _hand_over(self) -> None:
         self._due = 0.0
-        self._out.push(self._columns.take())
+        batch = self._columns.take()
+        if self._filter is not None and self._where is not None:
+            batch = self._filter.filter(batch)
+            self._filter.tell(self._where)
+            if not batch.num_rows:
+                return
+        self._out.push(batch)

@@ -63,6 +63,7 @@ from elea.protocol.pacing import Windows
 
 if TYPE_CHECKING:
     from elea.api.session import Session
+    from elea.content import SamplePredicate
 
 __all__ = ["FollowingSubscriber", "Loss", "Start"]
 
@@ -125,6 +126,7 @@ class FollowingSubscriber(Subscriber[H]):
         on_loss: Callable[[Loss], object] | None = None,
         windows: Windows | None = None,
         consumer: Callable[[Callable[[], None]], Consumer] | None = None,
+        where: SamplePredicate | None = None,
     ) -> None:
         """See the module.
 
@@ -132,7 +134,7 @@ class FollowingSubscriber(Subscriber[H]):
             windows: when samples are given to the handler, on the clock of the node; not given, always.
             consumer: of the asyncio twin, which has another idea of who takes; given what to call when there is room.
         """
-        self._reader = LogReader(session, str(key_expr))
+        self._reader = LogReader(session, str(key_expr), None if where is None else where.predicates[0])
         self._cursor = start.cursor
         self._auto_commit = auto_commit and start.cursor is not None
         self._on_loss = on_loss
@@ -152,7 +154,7 @@ class FollowingSubscriber(Subscriber[H]):
         self._trouble: EleaError | None = None  # why the last one failed, if it may be over soon
         self._next = self._committed = self._reader.begin(start)
         self._progress = Progress(self._next)
-        super().__init__(session, key_expr, handler, self._origin)
+        super().__init__(session, key_expr, handler, self._origin, where)
         self._begin(consumer)
 
     @property

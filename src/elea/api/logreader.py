@@ -13,6 +13,7 @@ from elea.model.timerange import TimeBound, TimeExpr, TimeRange
 
 if TYPE_CHECKING:
     from elea.api.session import Session
+    from elea.model.predicate import Predicate
 
 __all__ = ["FIRST_ROWS", "LogReader", "Start", "Step", "instant_ns", "rows_after"]
 
@@ -60,9 +61,10 @@ class LogReader:
     A step is judged as a whole: its samples count only when the log has said at its end that it is still the same one.
     """
 
-    def __init__(self, session: Session, key: str) -> None:
+    def __init__(self, session: Session, key: str, where: Predicate | None = None) -> None:
         self._session = session
         self._key = key
+        self._where = where
         self._rows = FIRST_ROWS
         self.epoch = ""
         self.end = 0
@@ -100,7 +102,7 @@ class LogReader:
     def _look(self, **wanted: Any) -> list[int]:
         """The first and the last position of a range; takes the log as it is for the one to follow."""
         found: list[int] = []
-        reading = self._session.read(self._key, **wanted)
+        reading = self._session.read(self._key, where=self._where, **wanted)
         for batch in reading:
             column = batch.column("position")
             found = [found[0] if found else column[0].as_py(), column[batch.num_rows - 1].as_py()]
@@ -117,7 +119,9 @@ class LogReader:
         samples: list[StoredSample] = []
         octets, is_whole = 0, True
         limit = self._rows if most is None else min(most, self._rows)
-        with self._session.read(self._key, start=start, end=end, limit=limit, timeout=self.timeout) as reading:
+        with self._session.read(
+            self._key, start=start, end=end, limit=limit, timeout=self.timeout, where=self._where
+        ) as reading:
             for batch in reading:
                 samples += samples_of(batch)
                 octets += batch.nbytes

@@ -29,6 +29,7 @@ from elea.wire.details import has_timestamp, read_stamp
 
 if TYPE_CHECKING:
     from elea.api.session import Session
+    from elea.content import SamplePredicate
 
 __all__ = ["OutgoingQuery", "Plan", "QueryOptions", "ask", "seconds"]
 
@@ -186,6 +187,7 @@ def ask(
     attachment: IntoZBytes | None = None,
     source_info: SourceInfo | None = None,
     cancellation_token: CancellationToken | None = None,
+    where: SamplePredicate | None = None,
 ) -> object:
     """Send a query; returns what the user gets as handler."""
     sink: Sink[Reply]
@@ -197,6 +199,11 @@ def ask(
         sink = user = channel
     else:
         sink, user = session._handler(handler, "Reply")
+    taker = sink
+    if where is not None:
+        from elea.api.filteredreplies import FilteredReplies, with_predicate
+
+        selector, taker = with_predicate(selector, where), FilteredReplies(sink, where)
     plan = options.plan(selector)
     body = plan.body
     if payload is not None or encoding is not None or attachment is not None or source_info is not None:
@@ -204,7 +211,7 @@ def ask(
     namespace = session._namespace
     # A namespace does not hide the node from its own session: what it tells of itself has no other key.
     about_us = namespace is not None and plan.key.startswith(ADMIN)
-    asking = OutgoingQuery(plan.key, sink, plan.mode, plan.any_key, None if about_us else namespace)
+    asking = OutgoingQuery(plan.key, taker, plan.mode, plan.any_key, None if about_us else namespace)
     own = session._node.local
     key = plan.key if namespace is None or about_us else namespace.whole(plan.key)
     request = Request(0, key, plan.target, body, plan.timeout_ms, plan.qos)

@@ -26,6 +26,7 @@ from elea.protocol import pacing
 
 if TYPE_CHECKING:
     from elea.api.session import Session
+    from elea.content import SamplePredicate
 
 __all__ = ["PacedSubscriber", "Periodic", "Pull", "check_count"]
 
@@ -95,7 +96,13 @@ class PacedSubscriber(Subscriber[H]):
     """
 
     def __init__(
-        self, session: Session, key_expr: KeyExpr, handler: object, origin: Locality, mode: Pull | Periodic
+        self,
+        session: Session,
+        key_expr: KeyExpr,
+        handler: object,
+        origin: Locality,
+        mode: Pull | Periodic,
+        where: SamplePredicate | None = None,
     ) -> None:
         self._loop = session._node.loop
         self._max_samples = mode.max_samples
@@ -106,7 +113,7 @@ class PacedSubscriber(Subscriber[H]):
         self._returns = asks and handler is None
         self._pulls: deque[tuple[int | None, Sink[Any]]] = deque()  # waiting for a window, if it returns samples
         self._timer: Timer | None = None
-        super().__init__(session, key_expr, _nothing if self._returns else handler, origin)
+        super().__init__(session, key_expr, _nothing if self._returns else handler, origin, where)
 
     @property
     def dropped(self) -> int:
@@ -169,7 +176,8 @@ class PacedSubscriber(Subscriber[H]):
                 namespace = self._session._namespace
                 key = item.key if namespace is None else namespace.own_expr(item.key)
                 if key is not None:
-                    self._pacer.add_many([Sample(key, raw) for raw in item.run], now)
+                    run = item.run if self._where is None else self._where.chosen(str(key), item.run)
+                    self._pacer.add_many([Sample(key, raw) for raw in run], now)
             if self._returns:
                 due = self._answer(now)
             else:

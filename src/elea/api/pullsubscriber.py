@@ -32,6 +32,7 @@ from elea.model.qos import Locality
 
 if TYPE_CHECKING:
     from elea.api.session import Session
+    from elea.content import SamplePredicate
 
 __all__ = ["PullingSubscriber"]
 
@@ -55,12 +56,22 @@ class PullingSubscriber(FollowingSubscriber[H]):
         *,
         auto_commit: bool = True,
         on_loss: Callable[[Loss], object] | None = None,
+        where: SamplePredicate | None = None,
     ) -> None:
         self._max_samples = mode.max_samples
         self._pulling = threading.Lock()
         self._waiting: deque[StoredSample] = deque()  # what was pulled, and given back
         windows = mode.windows(session._node.loop) if isinstance(mode, Periodic) else None
-        super().__init__(session, key_expr, _nothing, start, auto_commit=auto_commit, on_loss=on_loss, windows=windows)
+        super().__init__(
+            session,
+            key_expr,
+            _nothing,
+            start,
+            auto_commit=auto_commit,
+            on_loss=on_loss,
+            windows=windows,
+            where=where,
+        )
 
     @property
     def position(self) -> int:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from elea.api.session import Session
+    from elea.columnar.batchfilter import BatchFilter
+    from elea.model.predicate import Predicate
     from elea.store.inplace import Place
 
 __all__ = ["Reading"]
@@ -56,6 +58,7 @@ class Reading:
         log: str | None = None,
         keys: Sequence[str] | None = None,
         kind: SampleKind | None = None,
+        where: Predicate | str | None = None,
     ) -> None:
         arrow()
         from elea.store.inplace import Places, machine
@@ -84,7 +87,18 @@ class Reading:
         if log is not None:
             self._fixed.append(f"log={log}")
         self._target = QueryTarget.BEST_MATCHING if log is None else QueryTarget.ALL
-        self._payload = None if keys is None else json.dumps({"keys": [str(KeyExpr(one)) for one in keys]}).encode()
+        more: dict[str, object] = {}
+        if keys is not None:
+            more["keys"] = [str(KeyExpr(one)) for one in keys]
+        self._filter: BatchFilter | None = None
+        if where is not None:
+            from elea.columnar.batchfilter import BatchFilter
+            from elea.model.predicate import Predicate
+
+            predicate = Predicate.of(where)
+            self._filter = BatchFilter(predicate)  # again, because blocks are read as they lie on disk
+            more["where"] = str(predicate)
+        self._payload = json.dumps(more).encode() if more else None
         self._here: deque[pa.RecordBatch | Place] = deque()
         self._machine = machine()
         self._places = Places()
@@ -160,7 +174,13 @@ class Reading:
 
     def ready(self) -> pa.RecordBatch | None:
         """The next batch, if it is in memory."""
-        return None if not self._here or isinstance(self._here[0], tuple) else self._here.popleft()
+        while self._here and not isinstance(self._here[0], tuple):
+            batch: Any = self._here.popleft()
+            if self._filter is not None:
+                batch = self._filter.filter(batch)
+            if batch.num_rows:
+                return batch
+        return None
 
     def _ask_for_octets(self, start: int | None) -> None:
         """Go on from a block that cannot be read here: the store sends it, or knows what is wrong with it."""

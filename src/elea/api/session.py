@@ -57,6 +57,8 @@ if TYPE_CHECKING:
     from elea.api.replay import Replay
     from elea.api.sessioninfo import SessionInfo
     from elea.api.storeclient import Durability, StoreClient
+    from elea.content import SamplePredicate
+    from elea.model.predicate import Predicate
     from elea.model.qos import SampleKind
     from elea.model.selector import Selector
     from elea.model.timerange import TimeRange
@@ -337,6 +339,7 @@ class Session:
         log: str | None = None,
         keys: Sequence[str] | None = None,
         kind: SampleKind | None = None,
+        where: Predicate | str | None = None,
     ) -> Reading:
         """What a broker has stored of a key expression, as Arrow record batches. Needs pyarrow.
 
@@ -354,8 +357,10 @@ class Session:
             log: the name of the log, if several keep keys of the expression.
             keys: only samples with a key of one of these expressions.
             kind: only puts, or only deletions.
+            where: only samples for which a predicate holds; looked at by the broker (docs/predicates.md).
 
         Raises:
+            InvalidPredicate: `where` is no predicate.
             NotStored, StoreTrimmed, StoreCorrupt, StoreError, OperationTimeout: by the iteration, if not at once.
         """
         from elea.api.rangereader import Reading
@@ -374,6 +379,7 @@ class Session:
             log=log,
             keys=keys,
             kind=kind,
+            where=where,
         )
 
     def cursor(self, key_expr: KeyExpr | str, name: str, *, log: str | None = None) -> Cursor:
@@ -419,6 +425,7 @@ class Session:
         cursor: str | None = None,
         auto_commit: bool = True,
         on_loss: Callable[[Loss], object] | None = None,
+        where: Predicate | str | None = None,
     ) -> Subscriber[Any]:
         """Receive what is put to a key expression.
 
@@ -426,18 +433,24 @@ class Session:
             mode: when samples are given to the handler, if not at once; see `elea.api.pacedsubscriber`.
             history, since, cursor, auto_commit, on_loss: what was put before, kept by a broker; see
                 `elea.api.historysubscriber`.
+            where: only samples for which a predicate holds. Elea nodes on the way do not send the others, where they
+                can tell (docs/predicates.md).
+
+        Raises:
+            InvalidPredicate: `where` is no predicate.
         """
         origin = Locality.ANY if allowed_origin is None else allowed_origin
+        chosen = None if where is None else self._sample_predicate(where)
         follows = history is not None or since is not None or cursor is not None
         if mode is None and not follows:
-            return self._keep(Subscriber(self, self._key(key_expr), handler, origin))
+            return self._keep(Subscriber(self, self._key(key_expr), handler, origin, chosen))
         if follows and allowed_origin is not None:
             raise ValueError(NO_ORIGIN)
         if not follows:
             from elea.api.pacedsubscriber import PacedSubscriber
 
             assert mode is not None
-            return self._keep(PacedSubscriber(self, self._key(key_expr), handler, origin, mode))
+            return self._keep(PacedSubscriber(self, self._key(key_expr), handler, origin, mode, chosen))
         from elea.api.historysubscriber import FollowingSubscriber, Start
         from elea.api.pacedsubscriber import Periodic
 
@@ -451,11 +464,18 @@ class Session:
             if handler is not None:
                 raise ValueError(NO_HANDLER)
             puller: Subscriber[Any] = PullingSubscriber(
-                self, self._key(key_expr), start, mode, auto_commit=auto_commit, on_loss=on_loss
+                self, self._key(key_expr), start, mode, auto_commit=auto_commit, on_loss=on_loss, where=chosen
             )
             return self._keep(puller)
         follower: Subscriber[Any] = FollowingSubscriber(
-            self, self._key(key_expr), handler, start, auto_commit=auto_commit, on_loss=on_loss, windows=windows
+            self,
+            self._key(key_expr),
+            handler,
+            start,
+            auto_commit=auto_commit,
+            on_loss=on_loss,
+            windows=windows,
+            where=chosen,
         )
         return self._keep(follower)
 
@@ -492,8 +512,14 @@ class Session:
         source_info: SourceInfo | None = None,
         cancellation_token: CancellationToken | None = None,
         timestamp_instrumentation: TimestampInstrumentation | None = None,
+        where: Predicate | str | None = None,
     ) -> Any:
-        """Ask for what a selector names; replies come through the handler, which ends with the last one."""
+        """Ask for what a selector names; replies come through the handler, which ends with the last one.
+
+        Args:
+            where: only samples for which a predicate holds. Stores look at it, others need not know of it: it travels
+                as the parameter `_where`, and replies are held against it here (docs/predicates.md).
+        """
         if self._closed:
             self._check()
         if self._ask is None:
@@ -507,7 +533,7 @@ class Session:
         elif options is None:
             options = self._usual = self._options(*NO_OPTIONS, None)
         bare = payload is None and encoding is None and attachment is None
-        if bare and source_info is None and cancellation_token is None:
+        if bare and source_info is None and cancellation_token is None and where is None:
             return self._ask(self, selector, handler, options)  # compiled code takes its time with names
         return self._ask(
             self,
@@ -519,6 +545,7 @@ class Session:
             attachment=attachment,
             source_info=source_info,
             cancellation_token=cancellation_token,
+            where=None if where is None else self._sample_predicate(where),
         )
 
     def declare_querier(
@@ -610,6 +637,12 @@ class Session:
             "qos": qos_for_store(congestion_control, priority, express),
             "destination": allowed_destination,
         }
+
+    def _sample_predicate(self, where: Predicate | str) -> SamplePredicate:
+        """A predicate, ready for samples."""
+        from elea.content import SamplePredicate
+
+        return SamplePredicate(where)
 
     def _keep(self, handle: T) -> T:
         """Remember what has been declared, to end it with the session; not before it is declared completely."""

@@ -16,6 +16,7 @@ from elea.model.qos import Locality
 
 if TYPE_CHECKING:
     from elea.api.session import Session
+    from elea.content import SamplePredicate
 
 __all__ = ["Subscriber"]
 
@@ -32,11 +33,24 @@ class Subscriber(ReceivingHandle[H]):
                 print(sample.key_expr, sample.payload.to_string())
     """
 
-    def __init__(self, session: Session, key_expr: KeyExpr, handler: object, origin: Locality) -> None:
+    def __init__(
+        self,
+        session: Session,
+        key_expr: KeyExpr,
+        handler: object,
+        origin: Locality,
+        where: SamplePredicate | None = None,
+    ) -> None:
+        self._where = where
+        predicates: tuple[str, ...] = ()
+        if where is not None:
+            from elea.api.filtereddelivery import declared_predicates
+
+            predicates = declared_predicates(where.predicates[0], session._namespace)
         sink: Sink[Sample]
         user: object
         if isinstance(handler, Arrow) and type(self) is Subscriber:  # others make samples of what arrives
-            sink = batches = BatchSink(handler, session._node, session._namespace)
+            sink = batches = BatchSink(handler, session._node, session._namespace, where)
             user = batches.handler
         else:
             sink, user = session._handler(handler, "Sample")
@@ -46,13 +60,18 @@ class Subscriber(ReceivingHandle[H]):
         self._box = self._mailbox(sink)
         here = origin is not Locality.REMOTE
         self._number = session._node.local.subscribe(
-            session._whole(str(key_expr)), self._box, here=here, elsewhere=self._elsewhere
+            session._whole(str(key_expr)), self._box, here=here, elsewhere=self._elsewhere, predicates=predicates
         )
 
     @property
     def key_expr(self) -> KeyExpr:
         """The keys it receives."""
         return self._key_expr
+
+    @property
+    def where(self) -> SamplePredicate | None:
+        """What samples are held against here, and what it has counted; None if all are wanted."""
+        return self._where
 
     def pull(self, max_samples: int | None = None, *, timeout: float | None = None) -> list[Sample]:
         """Ask for samples that wait; only if declared with a mode that pulls, see `elea.api.pacedsubscriber`."""
@@ -72,7 +91,12 @@ class Subscriber(ReceivingHandle[H]):
             return sink.box
         if isinstance(sink, Handler):
             sink.source = self._session._node
-        return Mailbox(SampleDelivery(sink, self._session._namespace).arrived, channel=sink)
+        arrived = SampleDelivery(sink, self._session._namespace).arrived
+        if self._where is not None:
+            from elea.api.filtereddelivery import FilteredDelivery
+
+            arrived = FilteredDelivery(self._where, arrived, self._session._namespace).arrived
+        return Mailbox(arrived, channel=sink)
 
     def _end(self) -> None:
         key = self._session._whole(str(self._key_expr))

@@ -24,6 +24,7 @@ VERBS: Final = {
     "get": "ask for the values of keys",
     "sub": "print the samples put to keys, as they come",
     "pub": "put samples on a key again and again",
+    "explain": "show what a predicate means and where it runs",
     "queryable": "answer questions about keys",
     "liveliness": "declare, list and watch tokens that say who is alive",
     "ping": "measure how long a sample takes there and back",

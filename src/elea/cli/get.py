@@ -8,6 +8,7 @@ import sys
 from typing import Final
 
 from elea.cli import connection
+from elea.cli.explain import where
 from elea.cli.output import Output
 from elea.cli.style import CliError
 
@@ -38,6 +39,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--target", choices=TARGETS, default="best-matching", help="whom to ask (default: best-matching)"
     )
     parser.add_argument("--timeout", type=connection.seconds, default=10.0, metavar="S", help="seconds (default: 10)")
+    parser.add_argument(
+        "--where", type=where, metavar="PREDICATE", help='only samples for which this holds: "speed > 2"'
+    )
     parser.add_argument("--payload", metavar="TEXT", help="send this along with the question")
     parser.add_argument("--encoding", help="what the payload is, such as text/plain")
     parser.add_argument("--attach", metavar="TEXT", help="attach this to the question")
@@ -69,6 +73,7 @@ def run(args: argparse.Namespace) -> int:
             payload=None if args.payload is None else os.fsencode(args.payload),
             encoding=args.encoding,
             attachment=None if args.attach is None else os.fsencode(args.attach),
+            where=args.where,
         )
         for reply in replies:
             if not args.raw:

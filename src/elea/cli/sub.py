@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from elea.cli import connection
+from elea.cli.explain import where
 from elea.cli.output import Output, safe
 from elea.cli.style import CliError
 
@@ -30,6 +31,7 @@ of its arrival. --history, --since and --cursor begin with what a broker has kep
 KEY), and go on with what comes, without a gap. A cursor remembers where this command was. examples:
   elea sub 'home/**' -e tcp/127.0.0.1:7447
   elea sub 'home/**' --since 10m
+  elea sub 'home/**' --where "value > 20 AND key LIKE '%/temp'"
   elea sub 'home/**' --cursor nightly"""
 
 
@@ -50,6 +52,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="begin there: 10m (ago; or s, h, d), 2024-01-31T12:00:00Z, or a position such as 0, the oldest",
     )
     parser.add_argument("--cursor", metavar="NAME", help="go on where NAME was, and move it with what is printed")
+    parser.add_argument(
+        "--where", type=where, metavar="PREDICATE", help='only samples for which this holds: "speed > 2"'
+    )
     parser.add_argument("--pull", action="store_true", help="print what has come whenever a line is entered")
     connection.add_arguments(parser)
 
@@ -72,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     channel: Handler[Sample] = channels.Handler(CAPACITY)
     with connection.stoppable() as stop, connection.open_session(connection.session_config(args), stop) as session:
-        subscribers = [session.declare_subscriber(key, channel.push) for key in args.keys]
+        subscribers = [session.declare_subscriber(key, channel.push, where=args.where) for key in args.keys]
         if not connection.neighbours(session):
             out.note("no other node yet; waiting for one")
         out.note(f"subscribed to {', '.join(safe(str(one.key_expr)) for one in subscribers)}; Ctrl-C ends")
@@ -95,6 +100,7 @@ def _follow(session: Session, args: argparse.Namespace, out: Output, stop: conne
         since=args.since,
         cursor=args.cursor,
         auto_commit=False,
+        where=args.where,
     ) as subscriber:
         out.note(f"following {safe(str(subscriber.key_expr))}; Ctrl-C ends")
         printed = subscriber.commit if args.cursor is not None else None
@@ -109,6 +115,7 @@ def _pull(session: Session, args: argparse.Namespace, out: Output, stop: connect
     from elea.api.pacedsubscriber import Pull
 
     kept = {"history": args.history, "since": args.since, "cursor": args.cursor, "auto_commit": False}
+    kept["where"] = args.where
     subscribers = [session.declare_subscriber(key, mode=Pull(), **kept) for key in args.keys]
     out.note(f"subscribed to {', '.join(safe(str(one.key_expr)) for one in subscribers)}; Enter pulls, Ctrl-D ends")
     left = args.count

@@ -12,11 +12,11 @@ from elea.model.encoding import CUSTOM_ENCODING, Encoding
 from elea.model.errors import DecodeError
 from elea.model.predicate import Predicate, compile_test
 from elea.model.predicate.closure import path_getter
-from elea.model.predicate.syntax import Field, Metadata, Property
+from elea.model.predicate.syntax import Condition, Field, Metadata, Property
 from elea.model.timestamp import datetime_from_ns, ns_from_ntp64
 from elea.wire.details import DEFAULT_QOS, Parts, RawSample, unpack_parts
 
-__all__ = ["SamplePredicate", "SampleView", "compile_sample"]
+__all__ = ["SamplePredicate", "SampleView", "compile_sample", "encoding_text", "sample_test"]
 
 _PLAIN_PARTS: Final[Parts] = (False, None, 0, None, None, None)
 
@@ -67,7 +67,7 @@ class SamplePredicate:
     (True, False)
     """
 
-    __slots__ = ("_contents", "_test", "_uses_content", "passed", "predicate", "refused", "unreadable")
+    __slots__ = ("__weakref__", "_contents", "_test", "_uses_content", "passed", "predicates", "refused", "unreadable")
 
     def __init__(
         self,
@@ -77,16 +77,29 @@ class SamplePredicate:
         properties: Mapping[str | int, object] | None = None,
         contents: Contents = PLAIN,
     ) -> None:
-        self.predicate = Predicate.of(predicate)
+        made = Predicate.of(predicate)
+        self.predicates: tuple[Predicate, ...] = (made,)
         self._contents = contents
-        self._test = compile_test(self.predicate, _SampleAccess(properties or {}), names=names)
-        self._uses_content = bool(self.predicate.fields)
+        self._test = compile_test(made, _SampleAccess(properties or {}), names=names)
+        self._uses_content = bool(made.fields)
         self.passed = 0
         """Samples that were taken."""
         self.refused = 0
         """Samples that were not, those below included."""
         self.unreadable = 0
         """Samples of which nobody could tell, because the payload is not what its encoding says, or has none."""
+
+    @classmethod
+    def either(cls, predicates: Sequence[Predicate | str], *, contents: Contents = PLAIN) -> SamplePredicate:
+        """What takes a sample if one of several predicates holds."""
+        made = [cls(predicate, contents=contents) for predicate in predicates]
+        first = made[0]
+        if len(made) > 1:
+            tests = [each._test for each in made]
+            first._test = lambda view: any(test(view) is True for test in tests)
+            first.predicates = tuple(predicate for each in made for predicate in each.predicates)
+            first._uses_content = any(each._uses_content for each in made)
+        return first
 
     def takes(self, key: str, meta: bytes | None, payload: bytes, qos: int = DEFAULT_QOS) -> bool:
         """Whether a sample, with its details packed, is one of those wanted."""
@@ -145,6 +158,11 @@ def compile_sample(
     if parameters is None:
         parameters = [named[f"%{at}"] for at in takewhile(lambda at: f"%{at}" in named, range(100))]
     return SamplePredicate(Predicate(text, parameters), names=named, properties=of_resource)
+
+
+def sample_test(predicate: Predicate, condition: Condition) -> Callable[[SampleView], bool | None]:
+    """What a part of a predicate says of a sample: True, False, or None for unknown."""
+    return compile_test(predicate, _SampleAccess({}), condition=condition)
 
 
 class _SampleAccess:

@@ -48,6 +48,7 @@ __all__ = [
     "EARLY_WINDOW_BYTES",
     "EMPTY_ELEMENTS",
     "ENCODING_SCHEMA_BYTES",
+    "FILTERS_REMEMBERED",
     "GUESSES_FREE",
     "GUESS_SOURCES",
     "HELD_OCTETS",
@@ -92,6 +93,7 @@ __all__ = [
     "PACED_OCTETS",
     "PACED_SAMPLES",
     "PATIENCE",
+    "PREDICATES_DECLARED",
     "PREDICATE_CHARS",
     "PREDICATE_DEPTH",
     "PREDICATE_INDEX",
@@ -578,6 +580,12 @@ MEMORY_PENDING: Final = 16
 
 PATIENCE: Final = 5.0
 """Seconds a producer waits for a consumer that takes nothing; half a lease, as for a blocked message on a link."""
+
+FILTERS_REMEMBERED: Final = 1024
+"""Sets of predicates of neighbours that a node remembers compiled; they change with each subscriber."""
+
+PREDICATES_DECLARED: Final = 16
+"""Predicates of one neighbour that a sample is held against; where there are more, the neighbour gets all samples."""
 
 PREDICATE_CHARS: Final = 8_192
 """Characters of a predicate, as many as a key expression may have; long lists of constants fit."""

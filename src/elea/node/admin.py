@@ -97,6 +97,9 @@ class Admin:
             return
         yield "", lambda: _json(self._root())
         yield "/metrics", lambda: self._metrics(parameters)
+        filters = self._node.filters
+        if filters is not None:  # not in eclipse-zenoh, which has none
+            yield "/predicates", lambda: _json(filters.form())
         with self._node.lock:
             snapshot = self._node.space.snapshot()
         for name, nodes in self._graphs(snapshot):

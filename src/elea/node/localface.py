@@ -228,19 +228,24 @@ class LocalFace:
 
     # -- what the process declares ------------------------------------------------------------------------------------
 
-    def subscribe(self, key: str, box: Mailbox, *, here: bool = True, elsewhere: bool = True) -> int:
-        """Samples on `key` go to `box`: those of this process if `here`, those of others if `elsewhere`."""
+    def subscribe(
+        self, key: str, box: Mailbox, *, here: bool = True, elsewhere: bool = True, predicates: tuple[str, ...] = ()
+    ) -> int:
+        """Samples on `key` go to `box`: those of this process if `here`, those of others if `elsewhere`.
+
+        Others are told the predicates, for one of which samples are wanted; whoever reads the box looks itself.
+        """
         number = next(self._ids)
         with self._lock:
             self._subscribers.add(key, [*(self._subscribers.get(key) or []), (box, here, elsewhere)])
             self.changes += 1
         if elsewhere:
-            self._announce(number, key)
+            self._announce(number, key, predicates)
         self.node.refresh()
         self._tell(Declare(Entity.SUBSCRIBER, -number, key))
         return number
 
-    def _announce(self, number: int, key: str) -> None:
+    def _announce(self, number: int, key: str, predicates: tuple[str, ...]) -> None:
         """Declare a subscriber to others, or the expression that stands for it and more. Spec: zenoh-1 §13.5."""
         whole = aggregate_of(self.aggregated_subscribers, key)
         if whole is not None:
@@ -249,8 +254,8 @@ class LocalFace:
                 self._aggregates[whole] = (declared, count + 1)
             if count:
                 return
-            number = declared
-        self.node.control(self, Declare(Entity.SUBSCRIBER, number, key if whole is None else whole))
+            number, key, predicates = declared, whole, ()
+        self.node.control(self, Declare(Entity.SUBSCRIBER, number, key, predicates=predicates))
 
     def _withdraw(self, number: int, key: str) -> None:
         """The opposite of `_announce`."""

@@ -26,9 +26,10 @@ from elea.node.stamper import Stamper
 from elea.space.face import Control, Face, Request, Response, ResponseFinal, Subject
 from elea.space.queries import QUERY_TIMEOUT
 from elea.space.space import Space
-from elea.space.way import Encoder
+from elea.space.way import Encoder, Way
 
 if TYPE_CHECKING:
+    from elea.node.filteredway import Filters
     from elea.space.guard import GuardRules
 
 __all__ = ["Node"]
@@ -68,6 +69,8 @@ class Node:
         self._due = float("inf")
         self._groups: dict[tuple[Face, ...], tuple[Face, ...]] = {}
         self._groups_of = -1
+        self.filters: Filters | None = None
+        """What keeps samples back that no neighbour wants; there once a neighbour has said so."""
         with self.lock:
             self.space.add_face(self.local)
 
@@ -219,8 +222,10 @@ class Node:
             faces = self.space.targets(source, key, seen) if self.space.knows(source) else ()
             guard = self.space.guard
             groups: dict[Encoder, list[Face]] = {}
+            filters = self.space.filters(key) if faces and guard is None else {}
+            filtered = [face for face in faces if face in filters and face is not self.local]
             for face in faces if guard is None else ():
-                if face is not self.local:
+                if face is not self.local and face not in filters:
                     groups.setdefault(face.encoder, []).append(face)
             alike = [self.same(tuple(group), generation) for group in groups.values()]
         if guard is not None:
@@ -228,6 +233,8 @@ class Node:
 
             return guarded_route(self, guard, GuardedRoute(source, key, faces, deletions, declared, generation))
         ways = tuple([group[0].encoder.way(key, group, declared) for group in alike])
+        if filtered:
+            ways += self._filtered_ways(key, filtered, filters, declared)
         boxes = self.local.boxes(key, here=source is self.local)
         return Route(key, generation, boxes, ways, self.local.keepers(key))
 
@@ -236,6 +243,25 @@ class Node:
         if generation != self._groups_of:
             self._groups_of, self._groups = generation, {}
         return self._groups.setdefault(faces, faces)
+
+    def _filtered_ways(
+        self, key: str, faces: list[Face], filters: dict[Face, tuple[str, ...]], declared: bool
+    ) -> tuple[Way, ...]:
+        """Ways to neighbours that do not want every sample; those that want the same share one."""
+        from elea.node.filteredway import Filters  # few nodes have a neighbour with predicates
+
+        if self.filters is None:
+            self.filters = Filters()
+            self.meters.append(self.filters.meter)
+        groups: dict[tuple[Encoder, tuple[str, ...]], list[Face]] = {}
+        for face in faces:
+            groups.setdefault((face.encoder, filters[face]), []).append(face)
+        return tuple(
+            [
+                self.filters.way(encoder.way(key, tuple(group), declared), predicates)
+                for (encoder, predicates), group in groups.items()
+            ]
+        )
 
 
 def _interfaces(subject: Subject) -> tuple[str, ...]:

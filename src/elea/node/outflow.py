@@ -12,7 +12,7 @@ from elea.io.dispatch import Mailbox
 from elea.model.qos import BLOCK
 from elea.node.route import Keeper, Route, SampleRun
 from elea.node.stamper import stamped
-from elea.space.way import NOWHERE, Collector, Encoder
+from elea.space.way import NOWHERE, Collector, Encoder, Filtered
 from elea.wire.details import RawSample
 
 if TYPE_CHECKING:
@@ -45,11 +45,30 @@ class Outflow:
             for keeper in route.keepers:
                 self._kept.setdefault(keeper, []).append((route.key, run))
         for way in route.ways:
-            self.collector(way.encoder).add(way, run, reliable, now_ns, is_stamped)
+            filtered = way.filtered
+            if filtered is None:
+                self.collector(way.encoder).add(way, run, reliable, now_ns, is_stamped)
+            else:
+                self.add_chosen(way.encoder, filtered, route.key, run, reliable, now_ns, is_stamped)
         if route.boxes:
             arrived = SampleRun(route.expr, run, reliable)
             for box in route.boxes:
                 self.leave(box, arrived, arrived.octets, len(run), reliable and run[0][3] & BLOCK != 0)
+
+    def add_chosen(
+        self,
+        encoder: Encoder,
+        filtered: Filtered,
+        key: str,
+        run: list[RawSample],
+        reliable: bool,
+        now_ns: int,
+        is_stamped: bool,
+    ) -> None:
+        """Send those of a run a way that are wanted there, in their order among all that leaves by this encoder."""
+        chosen = filtered.chosen(key, run)
+        if chosen:
+            self.collector(encoder).add(filtered.way, chosen, reliable, now_ns, is_stamped)
 
     def collector(self, encoder: Encoder) -> Collector:
         """Where samples for the faces of an encoder are collected."""

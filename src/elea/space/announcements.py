@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from elea.space.entities import Declarations, Record
+from elea.space.entities import Declarations, Record, either
 from elea.space.face import Declare, Entity, Final, InterestMode, Undeclare
 from elea.space.interests import Asked, Interests
 from elea.space.neighbour import Neighbour
@@ -66,7 +66,11 @@ class Announcements:
         if not record.heard_by(neighbour):
             if told is not None:
                 self._withdraw(neighbour, record, told[0])
-        elif wanted and (told is None or told[1] != record.complete_for(neighbour)):
+        elif wanted and (
+            told is None
+            or told[1] != record.complete_for(neighbour)
+            or ((told[2] or record.filters) and told[2] != record.predicates_for(neighbour))
+        ):
             self._declare(neighbour, record, None)
 
     def _declare(self, neighbour: Neighbour, record: Record, interest_id: int | None) -> None:
@@ -74,9 +78,12 @@ class Announcements:
         complete = record.complete_for(neighbour)
         told = record.told.get(neighbour)
         number = told[0] if told is not None else self._number(neighbour, record)
-        record.told[neighbour] = (number, complete)
+        predicates = record.predicates_for(neighbour)
+        record.told[neighbour] = (number, complete, predicates)
         sent = 0 if neighbour.sourced else number
-        neighbour.send(Declare(record.entity, sent, record.key, complete, interest_id=interest_id))
+        neighbour.send(
+            Declare(record.entity, sent, record.key, complete, interest_id=interest_id, predicates=predicates)
+        )
 
     def _withdraw(self, neighbour: Neighbour, record: Record, number: int) -> None:
         del record.told[neighbour]
@@ -140,11 +147,14 @@ class Announcements:
         complete = any(record.complete for record in heard) and any(
             record.complete_for(neighbour) for record in self._declarations.including(entity, key)
         )
-        if not asked.live or (standing is not None and standing[1] == complete):
+        predicates: tuple[str, ...] = ()
+        if all(record.filters for record in heard):
+            predicates = either(record.predicates_for(neighbour) for record in heard)
+        if not asked.live or (standing is not None and standing[1:] == (complete, predicates)):
             return
         number = standing[0] if standing is not None else self._number(neighbour, asked)
-        asked.summary[entity] = (number, complete)
-        neighbour.send(Declare(entity, number, key, complete, interest_id=interest_id))
+        asked.summary[entity] = (number, complete, predicates)
+        neighbour.send(Declare(entity, number, key, complete, interest_id=interest_id, predicates=predicates))
 
     # -- neighbours come and go ------------------------------------------------------------------------------
 
@@ -180,4 +190,4 @@ def _stands(asked: Asked, record: Record) -> bool:
     standing = asked.summary.get(record.entity)
     if standing is None or not record.heard_by(asked.neighbour, asked.key):
         return False
-    return not standing[1] and not record.complete_for(asked.neighbour)
+    return not standing[1] and not standing[2] and not record.complete_for(asked.neighbour)

@@ -92,8 +92,8 @@ class Declare:
     """An entity `id` exists on `key`; `interest_id` says which interest's question this answers.
 
     The key is a 1.x key expression, or a pattern of the early grammar (`zenoh://a/b?`): both kinds meet in the space
-    (`elea.model.keytext`). What else an entity may come to say, such as a mode, a predicate, a durability or its
-    origin, has its place here.
+    (`elea.model.keytext`). What else an entity may come to say, such as a mode, a durability or its origin, has its
+    place here.
     """
 
     entity: Entity
@@ -102,6 +102,9 @@ class Declare:
     complete: bool = False
     distance: int = 0
     interest_id: int | None = None
+    predicates: tuple[str, ...] = ()
+    """A subscriber wants samples for which one of these holds, all of them without any. It is an offer to those who
+    understand it, so that other samples need not travel: whoever declares it looks itself, too."""
 
 
 @value_class

@@ -30,5 +30,7 @@ class Ignored:
     """Above `MAX_DECLARATIONS`, `MAX_KEY_OCTETS` or `MAX_WILDCARDS`; what they declare does not exist here."""
     too_many_interests: int = 0
     """Above `MAX_INTERESTS`, `MAX_KEY_OCTETS` or `MAX_WILDCARDS`; those about the future are not answered."""
+    invalid_predicate: int = 0
+    """Predicates of subscribers that are none here, or call a function nobody knows: these get all samples."""
     too_many_queries: int = 0
     """Above `MAX_QUERIES`; answered with an error."""

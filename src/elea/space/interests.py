@@ -38,8 +38,8 @@ class Asked:
         """How many gateways have yet to say that they told us all."""
         self.answered: set[tuple[Entity, str]] = set()
         """What was declared for the current part; needed only while it is open."""
-        self.summary: dict[Entity, tuple[int, bool]] = {}
-        """Of an aggregate: the id and completeness under which its key stands declared."""
+        self.summary: dict[Entity, tuple[int, bool, tuple[str, ...]]] = {}
+        """Of an aggregate: the id, completeness and predicates with which its key stands declared."""
 
     @property
     def current(self) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection
 
 from elea.model.limits import CACHED_KEY_CHARS, CACHED_ROUTES
 from elea.model.qos import QueryTarget
-from elea.space.entities import Declarations
+from elea.space.entities import Declarations, either
 from elea.space.face import Entity, Face, Kinds, Region
 from elea.space.neighbour import Neighbour
 from elea.space.upstream import Upstream
@@ -97,6 +97,19 @@ class Routes:
             if len(known) >= CACHED_ROUTES:
                 known.clear()
             known[key] = found
+        return found
+
+    def filters(self, key: str) -> dict[Face, tuple[str, ...]]:
+        """Neighbours of whom all subscribers of a key are known, and all have predicates; with these."""
+        wanted: dict[Neighbour, list[tuple[str, ...]]] = {}
+        for record in self._declarations.intersecting(Entity.SUBSCRIBER, key):
+            for source in record.sources:
+                wanted.setdefault(source, []).append(record.predicates_of(source))
+        found: dict[Face, tuple[str, ...]] = {}
+        for neighbour, predicates in wanted.items():
+            together = either(predicates)
+            if together and not self._in_doubt(neighbour, Kinds.SUBSCRIBERS, key):
+                found[neighbour.face] = together
         return found
 
     def destinations(

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 from elea.model import keytext
 from elea.model.encoding import Encoding
-from elea.model.errors import InvalidKeyExpr, InvalidResource, LimitReached
-from elea.model.limits import CACHED_KEY_CHARS, MAX_DENIED, MAX_QUERIES
+from elea.model.errors import InvalidKeyExpr, InvalidPredicate, InvalidResource, LimitReached
+from elea.model.limits import CACHED_KEY_CHARS, MAX_DENIED, MAX_QUERIES, PREDICATES_DECLARED
 from elea.model.logger import logger
 from elea.model.node_id import NodeId
 from elea.model.qos import Role
+from elea.model.values import replaced
 from elea.space.announcements import Announcements
 from elea.space.entities import Declarations, is_complete_for
 from elea.space.face import (
@@ -129,11 +130,12 @@ class Space:
             neighbour.guard = guard
         denied, self._denied = self._denied, {}
         for neighbour in list(self._neighbours.values()):
-            for name, record, complete in self._declarations.of(neighbour):
+            for name, (record, complete, predicates) in self._declarations.of(neighbour):
                 if guard is not None and not guard.may_declare(neighbour.face, record.entity, record.key):
                     number = 0 if isinstance(name, str) else name
                     self._on_undeclare(neighbour, Undeclare(record.entity, number, record.key))
-                    self._put_aside(neighbour, Declare(record.entity, number, record.key, complete))
+                    aside = Declare(record.entity, number, record.key, complete, predicates=predicates)
+                    self._put_aside(neighbour, aside)
             for message in denied.get(neighbour, {}).values():
                 self._on_declare(neighbour, message)
         for asked in self._interests.standing():
@@ -216,6 +218,8 @@ class Space:
         if guard is not None and not guard.may_declare(source.face, message.entity, message.key):
             self._put_aside(source, message)
             return
+        if message.predicates and not self._are_predicates(message.predicates):
+            message = replaced(message, predicates=())
         wanted = self._upstream.find(source, message.interest_id)
         if wanted is not None and wanted.current_only and message.entity is Entity.TOKEN:
             self._relay_token(wanted, message)
@@ -360,6 +364,19 @@ class Space:
             return False
         return True
 
+    def _are_predicates(self, texts: tuple[str, ...]) -> bool:
+        from elea.model.predicate import Predicate  # not with the module: most nodes never see one
+
+        try:
+            for text in texts:
+                Predicate.of(text)
+        except InvalidPredicate as error:
+            self.ignored.invalid_predicate += 1
+            if self.ignored.invalid_predicate % 1000 == 1:
+                _log.warning("predicate ignored: problem=%s ignored=%d", error, self.ignored.invalid_predicate)
+            return False
+        return len(texts) <= PREDICATES_DECLARED
+
     # -- questions -------------------------------------------------------------------------------------------
 
     @property
@@ -384,6 +401,10 @@ class Space:
             return self._routes.known[face][key]
         except KeyError:
             return self._routes.targets(self._neighbours[face], key, seen)
+
+    def filters(self, key: str) -> dict[Face, tuple[str, ...]]:
+        """Who wants only samples on `key` for which one of some predicates holds, as far as everything is known."""
+        return self._routes.filters(key) if self._declarations.filtered else {}
 
     def matching(self, face: Face, entity: Entity, key: str, *, complete: bool = False) -> bool:
         """Whether someone but `face` is known to have an entity that intersects `key`; with `complete`, all of it."""

@@ -13,7 +13,7 @@ The classes here do nothing: a node without neighbours has them. Dialects inheri
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from elea.model.values import mypyc_attr
 from elea.wire.details import RawSample
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from elea.model.errors import EleaError
     from elea.space.face import Face
 
-__all__ = ["NOWHERE", "Collector", "Encoder", "Publication", "Way"]
+__all__ = ["NOWHERE", "Collector", "Encoder", "Filtered", "Publication", "Way"]
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -53,6 +53,8 @@ class Way:
         self.key = key
         self.faces = faces
         self.encoder = encoder
+        self.filtered: Filtered | None = None
+        """What holds samples against predicates, if these faces do not want all of them."""
 
     def put(self, meta: bytes | None, payload: bytes, qos: int, reliable: bool) -> EleaError | None:
         """Send one sample of this process to all faces; waits as its quality of service says.
@@ -75,6 +77,17 @@ class Way:
         False if this encoder cannot; then they are put one by one.
         """
         return False
+
+
+class Filtered(Protocol):
+    """Which samples go a way."""
+
+    way: Way
+    """The way of those that do, to the same faces."""
+
+    def chosen(self, key: str, run: list[RawSample]) -> list[RawSample]:
+        """Those of a run that are wanted."""
+        ...
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

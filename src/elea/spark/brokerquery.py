@@ -55,8 +55,12 @@ def ask(selector: str, options: ReadOptions, rows: Rows) -> Iterator[pa.RecordBa
 def _samples(selector: str, options: ReadOptions, mode: ConsolidationMode) -> Iterator[Any]:
     timeout = options.request_timeout_ms / 1000
     replies = session_of(options).get(
-        selector, target=QueryTarget.BEST_MATCHING, consolidation=mode, timeout=timeout
-    )  # fmt: skip
+        selector,
+        target=QueryTarget.BEST_MATCHING,
+        consolidation=mode,
+        timeout=timeout,
+        where=options.predicate,
+    )
     for reply in replies:
         if reply.ok is None:
             raise refused(selector, reply, options)

@@ -108,6 +108,7 @@ def _batches(
         log=piece.log,
         keys=partition.keys,
         kind=None if options.kind is None else SampleKind[options.kind.upper()],
+        where=options.predicate,
     )
     with reading:
         while True:

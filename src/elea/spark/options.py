@@ -15,7 +15,7 @@ from typing import Any, Final, Self
 
 from elea.model.errors import ConfigError, InvalidKeyExpr, InvalidSelector
 from elea.model.qos import CongestionControl, Priority
-from elea.spark.texts import expressions, instant, later, listed, member, one_of, truth, whole
+from elea.spark.texts import expressions, instant, listed, member, one_of, predicate, truth, whole
 
 __all__ = ["SPOOL", "Access", "ReadOptions", "WriteOptions"]
 
@@ -157,7 +157,9 @@ class ReadOptions(Access):
     selector: str | None = _option()
     as_of: int | None = _option(instant)
     kind: str | None = _option(one_of("put", "delete"))
-    predicate: str | None = _option(later)
+    predicate: str | None = _option(predicate)
+    """Only samples for which it holds; looked at by the broker, and again where blocks are read in place."""
+
     starting_offsets: str | None = _option()
     ending_offsets: str | None = _option()
     starting_timestamp: int | None = _option(instant)

@@ -129,9 +129,11 @@ def read(partition: SpoolPartition, options: ReadOptions, rows: Rows) -> Iterato
 
     import pyarrow.compute as pc
 
+    from elea.columnar.batchfilter import BatchFilter
     from elea.spark.spool import read_spool
 
     piece = partition.piece
+    where = None if options.predicate is None else BatchFilter(options.predicate)
     if not os.path.isdir(partition.directory):
         hint = "name a directory that all executors see"
         raise ConfigError("option spoolDir", f"{partition.directory} is not there on this executor", hint)
@@ -139,6 +141,8 @@ def read(partition: SpoolPartition, options: ReadOptions, rows: Rows) -> Iterato
         for batch in read_spool(partition.directory, piece.epoch, piece.start, piece.end):
             if options.kind is not None:
                 batch = batch.filter(pc.equal(batch.column("kind"), 1 if options.kind == "delete" else 0))
+            if where is not None:
+                batch = where.filter(batch)
             if batch.num_rows:
                 yield rows.rows_of(batch, piece.log)
     except StoreTrimmed as error:

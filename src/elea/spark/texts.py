@@ -9,7 +9,7 @@ from typing import Any
 from elea.model.keyexpr import KeyExpr, includes
 from elea.model.timerange import TimeExpr
 
-__all__ = ["expressions", "instant", "later", "listed", "member", "one_of", "truth", "whole"]
+__all__ = ["expressions", "instant", "listed", "member", "one_of", "predicate", "truth", "whole"]
 
 
 def truth(text: str) -> bool:
@@ -92,9 +92,8 @@ def instant(text: str) -> int:
     return (at - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1) * 1000
 
 
-def later(text: str) -> str:
-    """No predicate yet."""
-    raise ValueError(
-        "content predicates come with a later version and will be evaluated by the broker; "
-        "until then write a condition of Spark: .where(…)"
-    )
+def predicate(text: str) -> str:
+    """A predicate over samples, in its canonical form."""
+    from elea.content import SamplePredicate
+
+    return str(SamplePredicate(text).predicates[0])

@@ -45,7 +45,8 @@ OURS = {
     "Publisher.delete": ["ack", "timeout"],
     "Publisher.put": ["ack", "timeout"],
     "Session.declare_publisher": ["durability"],
-    "Session.declare_subscriber": ["mode", "history", "since", "cursor", "auto_commit", "on_loss"],
+    "Session.declare_subscriber": ["mode", "history", "since", "cursor", "auto_commit", "on_loss", "where"],
+    "Session.get": ["where"],
     "Session.delete": ["durability", "ack", "timeout"],
     "Session.put": ["durability", "ack", "timeout"],
 }

@@ -138,13 +138,14 @@ def compile_test(
     *,
     schema: Record | None = None,
     names: Mapping[str, str] | None = None,
+    condition: Condition | None = None,
 ) -> Test[R]:
-    """A function of rows of any kind.
+    """A function of rows of any kind; of a part of the predicate only, if a `condition` of it is given.
 
     Raises:
         InvalidPredicate: it compares what cannot be compared, of what is known beforehand.
     """
-    return _Compiler(predicate, access, schema, names or {}).condition(predicate.condition)
+    return _Compiler(predicate, access, schema, names or {}).condition(condition or predicate.condition)
 
 
 class _Compiler(Generic[R]):

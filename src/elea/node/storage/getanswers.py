@@ -1,21 +1,25 @@
 """Plain gets on stored keys: the latest values, or with parameters history, a time, positions.
 
-`_time=[…]`, `_history`, `_as_of=…`, `_from=…`, `_to=…`, `_limit=…`, `_order=newest`. Names without an underscore are
-the programs' own and mean nothing to a store; one with an underscore that nobody knows is a mistake, and refused.
+`_time=[…]`, `_history`, `_as_of=…`, `_from=…`, `_to=…`, `_limit=…`, `_order=newest`, `_where=…`: a predicate, held
+against what the others choose, before the limit. Names without an underscore are the programs' own and mean nothing to
+a store; one with an underscore that nobody knows is a mistake, and refused.
 Answers are streamed: the next ones are read when the previous ones are on their way.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import TYPE_CHECKING
 
+from elea.content import SamplePredicate
 from elea.io.locator import nearest
 from elea.model.errors import InvalidSelector
+from elea.model.predicate.parameter import WHERE, predicate_of_parameter
 from elea.model.selector import Parameters
 from elea.model.timerange import TimeExpr, TimeRange
 from elea.model.timestamp import Timestamp
-from elea.node.storage.records import details_and_payload
+from elea.node.storage.records import details_and_payload, takes_record
 from elea.node.storage.storequery import StoreQuery
 from elea.space.access import Action
 from elea.space.face import Flow
@@ -27,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["answer", "as_of_time", "is_quick", "order_of"]
 
-RESERVED = ("_time", "_history", "_as_of", "_from", "_to", "_limit", "_order")
+RESERVED = ("_time", "_history", "_as_of", "_from", "_to", "_limit", "_order", WHERE)
 OF_OTHERS = ("_anyke",)
 """Names that eclipse-zenoh sends and that concern the node, not the store."""
 
@@ -45,7 +49,7 @@ def answer(asking: StoreQuery, storage: Storage, now_ns: int) -> None:
     """Send every sample that a query asks for.
 
     Raises:
-        InvalidSelector: a parameter makes no sense.
+        InvalidSelector, InvalidPredicate: a parameter makes no sense.
         StoreError: what it asks for cannot be read.
         Gone: nobody waits any more.
     """
@@ -72,6 +76,16 @@ def _chosen(asking: StoreQuery, storage: Storage, now_ns: int) -> Iterator[Store
     parameters = asking.parameters
     _check_names(parameters)
     limit, newest = asking.number("_limit"), order_of(asking, "_order")
+    where = parameters.get(WHERE)
+    if where is not None:
+        test = SamplePredicate(predicate_of_parameter(where))
+        chosen = _ranged(asking, storage, now_ns, None, newest)
+        return islice((stored for stored in chosen if takes_record(test, stored.record)), limit)
+    return _ranged(asking, storage, now_ns, limit, newest)
+
+
+def _ranged(asking: StoreQuery, storage: Storage, now_ns: int, limit: int | None, newest: bool) -> Iterator[Stored]:
+    parameters = asking.parameters
     time = parameters.get("_time")
     start, end = asking.number("_from"), asking.number("_to")
     if "_as_of" in parameters:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from elea.content import SamplePredicate
 from elea.store.record import DEL, PUT, Record
 from elea.wire.details import STAMPED_PUT, RawSample, pack_parts, read_stamp, unpack_parts
 
-__all__ = ["details_and_payload", "records_of_run", "sample_of"]
+__all__ = ["details_and_payload", "records_of_run", "sample_of", "takes_record"]
 
 
 def records_of_run(key: str, run: Sequence[RawSample], arrival_ns: int) -> list[Record]:
@@ -54,6 +55,12 @@ def details_and_payload(record: Record) -> tuple[bytes | None, bytes]:
     is_deletion = record.kind == DEL
     meta = pack_parts(is_deletion, stamp, record.encoding, record.schema, record.attachment, source)
     return meta, b"" if is_deletion else record.payload
+
+
+def takes_record(where: SamplePredicate, record: Record) -> bool:
+    """Whether a predicate holds for a record."""
+    parts = (record.kind == DEL, (record.ntp64, record.stamp_id), record.encoding, record.schema, None, None)
+    return where.takes_parts(record.key, record.payload, record.qos, parts)
 
 
 def sample_of(record: Record) -> RawSample:

@@ -47,7 +47,11 @@ class Republisher:
             route = self.route(record.key, deletions=record.kind == DEL)
             run = [sample_of(record)]
             for way in route.ways:
-                self._outflow.collector(way.encoder).add(way, run, True, record.arrival_ns, True)
+                if way.filtered is None:
+                    self._outflow.collector(way.encoder).add(way, run, True, record.arrival_ns, True)
+                else:
+                    arrival = record.arrival_ns
+                    self._outflow.add_chosen(way.encoder, way.filtered, record.key, run, True, arrival, True)
             for box in route.boxes:
                 if box not in self._own:
                     node.dispatch.add(box, SampleRun(route.expr, run, True), len(record.payload))

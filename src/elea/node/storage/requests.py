@@ -11,6 +11,7 @@ from elea.model.details import Source
 from elea.model.errors import InvalidSelector, StoreError
 from elea.model.jsontext import read_json
 from elea.model.node_id import NodeId
+from elea.model.predicate import Predicate
 from elea.model.timerange import TimeRange
 from elea.model.timestamp import Timestamp
 from elea.node.storage.getanswers import order_of
@@ -32,6 +33,11 @@ __all__ = ["PIECE_BYTES", "Source", "answer_cursor", "answer_read", "put_record"
 PIECE_BYTES: Final = 1 << 18
 """Bytes of one reply of a range read. It is made when the outbox is half empty and fits in the other half: a full one
 would be taken for a reader that is stuck."""
+
+LOOKED_AT: Final = 4
+"""How many times the bytes of an answer a store looks through for what a predicate holds for: a second or two."""
+
+_PAYLOAD: Final = 'the payload of a read is {"keys": [key expression, …], "where": predicate}'
 
 NAMED_BYTES: Final = 1 << 16
 """What a block that is named, not sent, counts of the bytes of an answer, at most: its reader takes one at a time."""
@@ -100,11 +106,12 @@ def answer_read(asking: StoreQuery, storage: Storage, now_ns: int) -> None:
     """Stream a range as Arrow IPC, then say where it ended.
 
     Raises:
-        InvalidSelector: a parameter makes no sense.
+        InvalidSelector, InvalidPredicate: a parameter makes no sense.
         StoreTrimmed, StoreCorrupt: it cannot be read as asked.
         Gone: nobody waits any more.
     """
     wanted, rows = _range(asking, storage, now_ns)
+    where = _where(asking)
     storage.wait_settled()
     if "measure" in asking.parameters:
         answer_measure(asking, storage, wanted)
@@ -118,7 +125,9 @@ def answer_read(asking: StoreQuery, storage: Storage, now_ns: int) -> None:
     more = False
     places: list[list[object]] = []
     judge = asking.judge()
-    if judge is not None:
+    if where is not None and not (judge is None and wanted.is_plain and _is_here(asking)):
+        following, more = _send_filtered(asking, storage, wanted, where, budget, following, judge)
+    elif judge is not None:
         following, more = _send_batches(asking, storage, wanted, rows, budget, following, judge)
     elif wanted.limit is None and rows is None and budget is None:
         for piece in log.read_ipc(wanted):
@@ -166,17 +175,45 @@ def _kind(parameters: Parameters) -> int | None:
 
 def _keys(asking: StoreQuery) -> tuple[str, ...] | None:
     """Several key expressions, which are in the payload since a parameter could not hold every key."""
-    if asking.body.payload is None:
+    found = _payload(asking).get("keys")
+    if found is None:
         return None
     try:
-        found = read_json(asking.body.payload)["keys"]
         if not isinstance(found, list):
             raise TypeError("keys is no list")
         return tuple(str(keyexpr.KeyExpr(one)) for one in found)
-    except (ValueError, KeyError, TypeError) as error:
-        raise InvalidSelector(
-            asking.key, f'the payload of a read is {{"keys": [key expression, …]}}: {error}'
-        ) from error
+    except (ValueError, TypeError) as error:
+        raise InvalidSelector(asking.key, f"{_PAYLOAD}: {error}") from error
+
+
+def _where(asking: StoreQuery) -> Predicate | None:
+    """The predicate, which is there for the same reason."""
+    found = _payload(asking).get("where")
+    if found is None:
+        return None
+    if not isinstance(found, str):
+        raise InvalidSelector(asking.key, f"{_PAYLOAD}: where is no text")
+    return Predicate.of(found)
+
+
+def _payload(asking: StoreQuery) -> dict[str, object]:
+    if asking.body.payload is None:
+        return {}
+    try:
+        found = read_json(asking.body.payload)
+        if not isinstance(found, dict):
+            raise TypeError("it is no object")
+    except (ValueError, TypeError) as error:
+        raise InvalidSelector(asking.key, f"{_PAYLOAD}: {error}") from error
+    return found
+
+
+def _is_here(asking: StoreQuery) -> bool:
+    """Whether the reader is on this machine, where it reads blocks itself and holds them against its predicate."""
+    from elea.store.inplace import machine
+
+    asker = asking.parameters.get("machine")
+    return asker is not None and asker == machine()
 
 
 def answer_measure(asking: StoreQuery, storage: Storage, wanted: Range) -> None:
@@ -269,6 +306,55 @@ def _allowed(batch: Any, judge: Judge) -> Any:
     if len(allowed) == len(keys):
         return batch
     return batch.filter(pc.is_in(batch.column("key"), pa.array(allowed, batch.column("key").type)))
+
+
+def _send_filtered(
+    asking: StoreQuery,
+    storage: Storage,
+    wanted: Range,
+    where: Predicate,
+    budget: int | None,
+    following: int,
+    judge: Judge | None,
+) -> tuple[int, bool]:
+    """The samples of a range that may be read and for which a predicate holds; returns as `_send_batches`.
+
+    An answer ends where `budget` bytes are sent or many times as many read: else a predicate that holds for nothing
+    would let its reader wait in vain.
+    """
+    import pyarrow.compute as pc
+
+    from elea.columnar.batchfilter import BatchFilter
+    from elea.store import SCHEMA
+    from elea.store.log import END_OF_STREAM
+
+    test = BatchFilter(where)
+    left = wanted.limit
+    sent, looked, more, reached = 0, 0, False, following
+    _send(asking, SCHEMA.serialize().to_pybytes())
+    for batch in storage.log.read_arrow(replace(wanted, limit=None)):
+        if left == 0:
+            break
+        if budget is not None and (sent >= budget or looked >= LOOKED_AT * budget):
+            more = True
+            break
+        asking.await_room()  # also while nothing is found: nobody may be waiting any more
+        looked += batch.nbytes
+        bounds = pc.min_max(batch.column("position"))
+        reached = bounds["min"].as_py() if wanted.newest_first else bounds["max"].as_py() + 1
+        found = test.filter(batch if judge is None else _allowed(batch, judge))
+        if left is not None and found.num_rows:
+            found = found.slice(0, left)
+            left -= found.num_rows
+            if left == 0:
+                reached = found.column("position")[found.num_rows - 1].as_py() + 1
+        if found.num_rows:
+            piece = found.serialize().to_pybytes()
+            _send(asking, piece)
+            sent += len(piece)
+    _send(asking, END_OF_STREAM)
+    is_cut = left == 0 and not wanted.newest_first and not wanted.by_time
+    return (reached if more or is_cut else following), more
 
 
 def _send(asking: StoreQuery, data: bytes) -> None:

@@ -33,6 +33,7 @@ from elea.space.face import (
     Final as FinalMessage,
 )
 from elea.space.questions import AnswerBody, ErrorBody, QueryBody, ReplyBody
+from elea.wire.primitives import Unknown
 from elea.wire.zenoh1 import messages as m
 from elea.wire.zenoh1.samples import details, split_body
 
@@ -51,6 +52,9 @@ UNDECLARES: Final[dict[Entity, Callable[..., Any]]] = {
     Entity.QUERYABLE: m.UndeclareQueryable,
     Entity.TOKEN: m.UndeclareToken,
 }
+PREDICATES_HEADER: Final = 0x4A
+"""Extension 10 of a declared subscriber, with a body, not mandatory: Elea's own, which eclipse-zenoh passes over."""
+_SEPARATOR: Final = "\0"
 NO_KEY: Final = m.LooseWireExpr(0)
 PLAIN_PUT: Final = b"\x01"
 BYTES: Final = Encoding.ZENOH_BYTES
@@ -134,7 +138,9 @@ def to_wire(message: Control) -> m.NetworkMessage:
         case Declare(entity=entity):
             expr = literal(cover(message.key))
             info = int(message.complete) | message.distance << 8
-            more = {"info": info} if entity is Entity.QUERYABLE and info else {}
+            more: dict[str, Any] = {"info": info} if entity is Entity.QUERYABLE and info else {}
+            if message.predicates:
+                more["unknown"] = (Unknown(PREDICATES_HEADER, _SEPARATOR.join(message.predicates).encode()),)
             body = DECLARES[entity](message.id, expr, **more)
             return m.Declare(body, message.interest_id, qos=CONTROL_QOS)
         case Undeclare(entity=entity, key=key):
@@ -214,6 +220,17 @@ def from_wire(message: m.NetworkMessage, keys: ResourceTable) -> Control | None:
             return None
 
 
+def _predicates(extensions: tuple[Unknown, ...]) -> tuple[str, ...]:
+    """The predicates of a subscriber; none if they make no sense, for they are an offer only."""
+    for extension in extensions:
+        if extension.header == PREDICATES_HEADER and isinstance(extension.body, bytes):
+            try:
+                return tuple(extension.body.decode().split(_SEPARATOR))
+            except UnicodeDecodeError:
+                return ()
+    return ()
+
+
 def _declaration(body: m.Declaration, interest_id: int | None, keys: ResourceTable) -> Control | None:
     match body:
         case m.DeclareKeyExpr():
@@ -225,7 +242,9 @@ def _declaration(body: m.Declaration, interest_id: int | None, keys: ResourceTab
         case m.DeclareFinal():
             return None if interest_id is None else FinalMessage(interest_id)
         case m.DeclareSubscriber():
-            return Declare(Entity.SUBSCRIBER, body.id, _key(body.wire_expr, keys), interest_id=interest_id)
+            key = _key(body.wire_expr, keys)
+            predicates = _predicates(body.unknown) if body.unknown else ()
+            return Declare(Entity.SUBSCRIBER, body.id, key, interest_id=interest_id, predicates=predicates)
         case m.DeclareQueryable():
             info = body.info or 0
             key = _key(body.wire_expr, keys)

@@ -1,0 +1,256 @@
+"""The same predicates through every door: `python -m tests.spark.doors` prints a table of doors and predicates.
+
+Samples of all kinds (JSON, CBOR, text, what nobody can read, deletions) lie in a broker and are put live as well. Each
+door is asked for those for which a predicate holds. An answer that is not what the oracle, written by hand, expects
+makes the program fail.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import cbor2
+
+import elea
+from elea.content import compile_sample
+from tests.interop.storing import StoringBroker
+from tests.spark.conftest import client
+
+__all__ = ["DOORS", "PREDICATES", "Doors", "answers", "expected"]
+
+Row = dict[str, Any]
+JSON: Final = "application/json"
+CBOR: Final = "application/cbor"
+
+
+def contents() -> list[Row]:
+    """What is put: number, encoding, payload (None deletes) and, for the oracle, content (None if it has none)."""
+    rows: list[Row] = []
+    for number in range(40):
+        content: Row = {"n": number, "speed": number % 9 - 2, "name": ["ann", "bob", "a_c", "Ann's", None][number % 5]}
+        if number % 3:
+            content["pos"] = {"x": number / 4, "y": None if number % 4 == 0 else 1.0}
+        if number % 4:
+            content["hist"] = [number % 5, number % 7][: number % 3]
+        if number % 2:
+            content["on"] = number % 6 == 1
+        is_json = number % 4 != 3
+        payload = json.dumps(content).encode() if is_json else cbor2.dumps(content)
+        rows.append({"encoding": JSON if is_json else CBOR, "payload": payload, "content": content})
+    rows.append({"encoding": "", "payload": b"21.5", "content": {"value": 21.5}})
+    rows.append({"encoding": "text/plain", "payload": b"21.5", "content": {"value": "21.5"}})
+    rows.append({"encoding": JSON, "payload": b"[1, 2]", "content": {"value": [1, 2]}})
+    rows += [{"encoding": JSON, "payload": payload, "content": None} for payload in (b"{", b"\xff\xfe", b"")]
+    rows.append({"encoding": "image/png", "payload": b"{}", "content": None})
+    rows += [{"encoding": "", "payload": None, "content": None} for _ in range(3)]
+    return [{**row, "key": f"doors/{number % 2}/{number:02}"} for number, row in enumerate(rows)]
+
+
+def _is(row: Row, name: str, test: Callable[[Any], bool]) -> bool:
+    """Whether a field is there, of a type that can be compared, and as wanted."""
+    found = None if row["content"] is None else row["content"].get(name)
+    try:
+        return found is not None and test(found)
+    except TypeError:
+        return False
+
+
+def _x(row: Row) -> Any:
+    return ((row["content"] or {}).get("pos") or {}).get("x")
+
+
+def _number(row: Row, place: int) -> Any:
+    hist = (row["content"] or {}).get("hist") or []
+    return hist[place] if place < len(hist) else None
+
+
+PREDICATES: Final[dict[str, Callable[[Row], bool]]] = {
+    "speed > 2": lambda row: _is(row, "speed", lambda speed: speed > 2),
+    "NOT speed > 2": lambda row: _is(row, "speed", lambda speed: speed <= 2),
+    "speed BETWEEN 0 AND 2.5": lambda row: _is(row, "speed", lambda speed: 0 <= speed <= 2.5),
+    "speed IN (1, 2.0, 'x')": lambda row: _is(row, "speed", lambda speed: speed in (1, 2)),
+    "name LIKE 'a%'": lambda row: _is(row, "name", lambda name: name.startswith("a")),
+    "name LIKE 'a_c' OR name = 'Ann''s'": lambda row: _is(row, "name", lambda name: name in ("a_c", "Ann's")),
+    "name MATCH '[aA]nn*,b?b'": lambda row: _is(row, "name", lambda name: name in ("ann", "Ann's", "bob")),
+    "name IS NULL": lambda row: row["content"] is not None and row["content"].get("name") is None,
+    "name IS NOT NULL AND speed <> 0": lambda row: _is(row, "name", bool) and _is(row, "speed", lambda s: s != 0),
+    "on = TRUE": lambda row: _is(row, "on", lambda on: on is True),
+    "pos.x >= 5": lambda row: _x(row) is not None and _x(row) >= 5,
+    "pos.y = 1 AND NOT (pos.x < 5)": lambda row: (
+        _x(row) is not None and _x(row) >= 5 and row["content"]["pos"]["y"] == 1
+    ),
+    "hist[1] = 3": lambda row: _number(row, 1) == 3,
+    "distance(hist, [1, 1]) <= 2": lambda row: (
+        _number(row, 1) is not None and (_number(row, 0) - 1) ** 2 + (_number(row, 1) - 1) ** 2 <= 4
+    ),
+    "kind = 'DELETE' OR speed = 6": lambda row: row["payload"] is None or _is(row, "speed", lambda speed: speed == 6),
+    "key LIKE 'doors/1/%' AND speed < 0": lambda row: (
+        row["key"].startswith("doors/1/") and _is(row, "speed", lambda speed: speed < 0)
+    ),
+    "encoding = 'application/cbor'": lambda row: row["encoding"] == CBOR,
+    "value = 21.5 OR value = '21.5'": lambda row: _is(row, "value", lambda value: value in (21.5, "21.5")),
+    # Routers stamp puts, not deletions, as eclipse-zenoh does; a store stamps both.
+    "timestamp > '2020-01-01T00:00:00Z' AND kind = 'PUT' AND sample.size < 6": lambda row: (
+        row["payload"] is not None and len(row["payload"]) < 6
+    ),
+    "n > 10 AND (speed = 1 OR name = 'bob') AND nosuch IS NULL": lambda row: (
+        _is(row, "n", lambda n: n > 10)
+        and (_is(row, "speed", lambda speed: speed == 1) or _is(row, "name", lambda name: name == "bob"))
+    ),
+}
+
+
+def expected(text: str) -> list[str]:
+    """The keys that an oracle chooses."""
+    return sorted(row["key"] for row in contents() if PREDICATES[text](row))
+
+
+class Doors:
+    """A broker with the samples, and the ways to ask it."""
+
+    def __init__(self, spark: Any) -> None:
+        self._spark = spark
+        self._directory = tempfile.TemporaryDirectory()
+        self._broker = StoringBroker("--store", self._directory.name, "--persist", "doors/**")
+        self._session = client(self._broker.locator)
+        self._runs = 0
+        self.put()
+
+    def close(self) -> None:
+        self._session.close()
+        self._broker.stop()
+        self._directory.cleanup()
+
+    def put(self) -> None:
+        """Put everything, and wait until it is safe."""
+        for row in contents():
+            if row["payload"] is None:
+                self._session.delete(row["key"], ack=True)
+            else:
+                self._session.put(row["key"], row["payload"], encoding=row["encoding"] or None, ack=True)
+
+    def subscriber(self, texts: list[str]) -> list[list[str]]:
+        """Live samples: published again, by another session, to a subscriber for each predicate."""
+        found: list[list[str]] = [[] for _ in texts]
+        last = threading.Event()
+        with client(self._broker.locator) as robot, client(self._broker.locator) as desk:
+            for text, keys in zip(texts, found, strict=True):
+                desk.declare_subscriber("live/**", _collector(keys), where=text.replace("doors/", "live/"))
+            desk.declare_subscriber("last", lambda sample: last.set())
+            publisher = robot.declare_publisher("last")
+            while not publisher.matching_status.matching:
+                last.wait(0.05)
+            for row in contents():
+                key = row["key"].replace("doors/", "live/")
+                if row["payload"] is None:
+                    robot.delete(key)
+                else:
+                    robot.put(key, row["payload"], encoding=row["encoding"] or None)
+            publisher.put("")
+            assert last.wait(30)
+        return [sorted(key.replace("live/", "doors/") for key in keys) for keys in found]
+
+    def get(self, text: str) -> list[str]:
+        """A get of history."""
+        replies = self._session.get(
+            "doors/**?_history", where=text, consolidation=elea.ConsolidationMode.NONE, timeout=30
+        )
+        return sorted(str(reply.ok.key_expr) for reply in replies)
+
+    def history(self, text: str) -> list[str]:
+        """What a subscriber with history pulls."""
+        with self._session.declare_subscriber("doors/**", mode=elea.Pull(), since=0, where=text) as subscriber:
+            return sorted(str(sample.key_expr) for sample in subscriber.pull())
+
+    def selection(self, text: str) -> list[str]:
+        """What a selection of the early dialects is compiled to."""
+        where = compile_sample(text)
+        replies = self._session.get("doors/**?_history", consolidation=elea.ConsolidationMode.NONE, timeout=30)
+        samples = [reply.ok for reply in replies]
+        return sorted(
+            str(sample.key_expr)
+            for sample in samples
+            if where.takes(str(sample.key_expr), sample._raw[4], sample._raw[5], sample._raw[3])
+        )
+
+    def batch(self, text: str) -> list[str]:
+        """`spark.read`."""
+        frame = self._spark.read.format("zenoh").option("connect", self._broker.locator).option("predicate", text)
+        return sorted(row.key for row in frame.load("doors/**").select("key").collect())
+
+    def stream(self, text: str) -> list[str]:
+        """`spark.readStream`, to its present end."""
+        self._runs += 1
+        name = f"doors_{self._runs}"
+        frame = self._spark.readStream.format("zenoh").option("connect", self._broker.locator)
+        frame = frame.option("predicate", text).option("startingOffsets", "earliest").load("doors/**").select("key")
+        place = Path(self._directory.name) / f"checkpoint-{name}"
+        query = frame.writeStream.format("memory").queryName(name).option("checkpointLocation", str(place))
+        query.trigger(availableNow=True).start().awaitTermination()
+        return sorted(row.key for row in self._spark.table(name).collect())
+
+    def command(self, text: str) -> list[str]:
+        """`elea get --where`."""
+        words = ["get", "doors/**?_history", "--consolidation", "none", "--json", "--where", text]
+        done = subprocess.run(
+            [sys.executable, "-m", "elea", *words, "-e", self._broker.locator, "--no-multicast-scouting"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode in (0, 1), done.stderr
+        return sorted(json.loads(line)["key"] for line in done.stdout.splitlines())
+
+
+def _collector(keys: list[str]) -> Callable[[elea.Sample], None]:
+    return lambda sample: keys.append(str(sample.key_expr))
+
+
+DOORS: Final = ("subscriber", "get", "history", "selection", "stream", "batch", "command")
+
+
+def answers(doors: Doors, texts: list[str]) -> dict[str, list[list[str]]]:
+    """What each door brings for each predicate."""
+    found = {"subscriber": doors.subscriber(texts)}
+    for name in DOORS[1:]:
+        ask: Callable[[str], list[str]] = getattr(doors, name)
+        found[name] = [ask(text) for text in texts]
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.parse_args()
+    import elea.spark
+
+    texts = list(PREDICATES)
+    doors = Doors(elea.spark.session("doors", master="local[2]"))
+    try:
+        found = answers(doors, texts)
+    finally:
+        doors.close()
+    width = max(map(len, texts))
+    print(f"{'predicate':<{width}} rows  {'  '.join(door.ljust(4) for door in DOORS)}")
+    differing = 0
+    for at, text in enumerate(texts):
+        wanted = expected(text)
+        marks = []
+        for door in DOORS:
+            is_same = found[door][at] == wanted
+            differing += not is_same
+            marks.append(("same" if is_same else str(len(found[door][at]))).ljust(max(4, len(door))))
+        print(f"{text:<{width}} {len(wanted):>4}  {'  '.join(marks)}")
+    print(f"{len(texts)} predicates x {len(DOORS)} doors on {len(contents())} samples: {differing} answers differ")
+    return 1 if differing else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
