@@ -6,23 +6,19 @@ COMPILED := .build/compiled
 COMPILED_TESTS := $(addprefix tests/unit/,model wire notation io protocol space node api testing) tests/property tests/vectors
 FUZZ_RUNS ?= 500000
 
-.PHONY: demo test test-python test-unsteady test-spark test-long test-compiled test-fallback lint bench fuzz generate compiled clean
+.PHONY: demo test test-python test-spark test-long test-compiled test-fallback lint bench fuzz generate compiled clean
 
 demo: $(VENV)/.demo
 	$(BIN)/elea demo $(DEMO)
 
 # Spark waits for Java while the compiler works.
-test: lint test-python test-unsteady
+test: lint test-python
 	$(MAKE) -j 2 test-spark compiled
 	$(MAKE) test-compiled test-fallback
 
 test-python: $(VENV)/.test
-	$(BIN)/python -m pytest -n 3 -q -m 'not unsteady' --ignore tests/spark
+	$(BIN)/python -m pytest -n 3 -q --ignore tests/spark
 	$(BIN)/python -m tests.vectors
-
-# Where eclipse-zenoh itself fails now and then, alone too: tried again, and the summary names what was (-rR).
-test-unsteady: $(VENV)/.test
-	$(BIN)/python -m pytest -q -rR --reruns 5 -m unsteady tests/interop
 
 # One process, because a Spark session takes both cores and ten seconds to start.
 test-spark: $(VENV)/.test

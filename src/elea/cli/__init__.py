@@ -12,7 +12,7 @@ from importlib import import_module
 from itertools import pairwise
 from typing import Any, Final, NoReturn
 
-from elea.cli.style import STATUS, CliError, Style, print_error
+from elea.cli.style import STATUS, CliError, Style, print_end, print_error
 
 __all__ = ["main", "parser_of"]
 
@@ -74,6 +74,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         return _reader_left()
     except KeyboardInterrupt:
+        style = Style.for_stream(sys.stderr, _option(words, "--color") or "auto")
+        print_end(f"{name}: interrupted", style, as_json="--json" in words)
         return INTERRUPTED
     return status
 

@@ -5,16 +5,19 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
+import logging
+import os
 import shutil
 import signal
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from elea.cli.output import Output, safe
 from elea.cli.pipeline import read_file, session
-from elea.cli.style import CliError
+from elea.cli.style import CliError, Style, print_end
 
 if TYPE_CHECKING:
     from elea.spark.pipeline.report import Report
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["run"]
 
 REFUSED: Final = 4
+STATUS_INTERRUPTED: Final = 130
 
 
 def run(args: argparse.Namespace, out: Output) -> int:
@@ -38,12 +42,13 @@ def run(args: argparse.Namespace, out: Output) -> int:
     from elea.spark.pipeline.report import Report
 
     is_mine = SparkContext._active_spark_context is None
-    spark = session(args, out)
     watch = _Watch(out)
-    try:
-        # Spark would say the same when it starts the queries, but not in which line.
-        spec = read_file(args, out, lambda: spark)
-        with _told_to_end() as stop:
+    with _told_to_end() as (stop, catch_again):
+        spark = session(args, out)
+        catch_again()  # Spark has taken Ctrl-C for itself
+        try:
+            # Spark would say the same when it starts the queries, but not in which line.
+            spec = read_file(args, out, lambda: spark)
             report = runner.run(
                 spec,
                 spark,
@@ -54,44 +59,82 @@ def run(args: argparse.Namespace, out: Output) -> int:
                 accept_change=args.accept_change,
                 stop=stop,
             )
-    except PipelineBusy as error:
-        raise CliError(str(error), "one run at a time; elea pipeline plan shows what it does", REFUSED) from error
-    except PipelineChanged as error:
-        raise CliError(safe(str(error)), f"elea pipeline run {args.file} --backfill", REFUSED) from error
-    except PipelineFailed as error:
-        out.progress("")
-        if isinstance(error.report, Report):
-            _report(error.report, args, out)
-        raise CliError(
-            safe(str(error)), f"elea pipeline check {args.file}; then run it again: it goes on there"
-        ) from error
-    except PySparkException as error:
-        raise CliError(safe(cause_of(error)), f"elea pipeline check {args.file}") from error
-    finally:
-        out.progress("")
-        if is_mine:
-            spark.stop()
+        except PipelineBusy as error:
+            raise CliError(str(error), "one run at a time; elea pipeline plan shows what it does", REFUSED) from error
+        except PipelineChanged as error:
+            raise CliError(safe(str(error)), f"elea pipeline run {args.file} --backfill", REFUSED) from error
+        except PipelineFailed as error:
+            out.progress("")
+            if isinstance(error.report, Report):
+                _report(error.report, args, out)
+            raise CliError(
+                safe(str(error)), f"elea pipeline check {args.file}; then run it again: it goes on there"
+            ) from error
+        except PySparkException as error:
+            raise CliError(safe(cause_of(error)), f"elea pipeline check {args.file}") from error
+        finally:
+            out.progress("")
+            if is_mine:
+                spark.stop()
     _report(report, args, out)
     return 0
 
 
 @contextlib.contextmanager
-def _told_to_end() -> Iterator[threading.Event]:
-    """Ctrl-C and SIGTERM let micro-batches come to their end; a second time they do not."""
+def _told_to_end() -> Iterator[tuple[threading.Event, Callable[[], None]]]:
+    """Ctrl-C and SIGTERM let micro-batches come to their end; a second time they do not. While Spark starts there are
+    none, and they end everything at once.
+
+    Yields what they set, and a function that says that Spark runs, and takes them back from it.
+    """
     stop = threading.Event()
+    running = False
 
     def handle(*_: object) -> None:
+        if not running:
+            _end_at_once()
         if stop.is_set():
             raise KeyboardInterrupt
         stop.set()
 
     caught = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
-    before = [signal.signal(one, handle) for one in caught]
+    before = [signal.getsignal(one) for one in caught]
+
+    def catch_again() -> None:
+        nonlocal running
+        running = True
+        for one in caught:
+            signal.signal(one, handle)
+
+    for one in caught:
+        signal.signal(one, handle)
+    root = logging.getLogger()
+    root.addFilter(_is_no_interrupt)
     try:
-        yield stop
+        yield stop, catch_again
     finally:
+        root.removeFilter(_is_no_interrupt)
         for one, handler in zip(caught, before, strict=True):
             signal.signal(one, handler)
+
+
+def _end_at_once() -> None:
+    """End this process and the Java it is starting.
+
+    An exception would go through the middle of py4j, which tells of it at length, and leave a Java behind that has lost
+    its program, complains of that, and stays.
+    """
+    print_end("elea pipeline: interrupted", Style.for_stream(sys.stderr), as_json=False)
+    for children in Path("/proc/self/task").glob("*/children"):  # Linux; elsewhere Java ends when it finds out
+        for pid in children.read_text().split():
+            with contextlib.suppress(OSError):
+                os.kill(int(pid), signal.SIGKILL)
+    os._exit(STATUS_INTERRUPTED)
+
+
+def _is_no_interrupt(record: logging.LogRecord) -> bool:
+    """Whether a line is not that of py4j with which it tells of Ctrl-C, a traceback long."""
+    return not record.getMessage().startswith("KeyboardInterrupt while sending command")
 
 
 class _Watch:

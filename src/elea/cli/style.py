@@ -11,7 +11,7 @@ import sys
 from dataclasses import dataclass
 from typing import Final, TextIO
 
-__all__ = ["STATUS", "CliError", "Style", "print_error"]
+__all__ = ["STATUS", "CliError", "Style", "print_end", "print_error"]
 
 CODES: Final = {
     "bold": "1",
@@ -79,3 +79,11 @@ def print_error(problem: str, hint: str, style: Style, *, status: int = 1, as_js
         return
     print(style.paint(problem, "red"), file=sys.stderr)
     print(f"{style.paint('try:', 'bold')} {hint}", file=sys.stderr)
+
+
+def print_end(text: str, style: Style, *, as_json: bool) -> None:
+    """That Ctrl-C has ended the command: one line, whatever was on its way."""
+    if as_json:
+        print(json.dumps({"error": STATUS[130][0], "status": 130, "problem": text}), file=sys.stderr)
+    else:
+        print(style.paint(text, "dim"), file=sys.stderr)

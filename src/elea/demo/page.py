@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from html import escape
 from typing import Final
 
@@ -110,12 +111,13 @@ def _notes(outcome: Outcome) -> Iterator[str]:
 
 
 def _plots(outcome: Outcome) -> Iterator[str]:
+    draw = partial(plot, x_most=outcome.seconds)  # one axis for all of them
     puts = [put for put, _ in outcome.samples]
     rows = sorted(put + late for put, late in outcome.samples)
-    yield plot("Samples", [_so_far("put", puts), _so_far("in bronze", rows)])
-    yield plot("Delay", [_middle("to table", outcome.samples), _middle("to alert", outcome.alerts)], y_unit=" s")
+    yield draw("Samples", [_so_far("put", puts), _so_far("in bronze", rows)])
+    yield draw("Delay", [_middle("to table", outcome.samples), _middle("to alert", outcome.alerts)], y_unit=" s")
     floors = sorted({one.floor for one in outcome.windows})
-    yield plot(
+    yield draw(
         "Luminosity",
         [
             Series(f"floor {floor}", tuple(_since(outcome, floor)))
@@ -126,8 +128,8 @@ def _plots(outcome: Outcome) -> Iterator[str]:
     drive = _thinned(outcome.drive) or [(0.0, 0.0, 0.0)]
     speeds = tuple((at, speed) for at, speed, _ in drive)
     limits = tuple((at, limit) for at, _, limit in drive)
-    yield plot("Vehicle", [Series("speed", speeds), Series("limit it was told", limits)], y_unit=" km/h")
-    yield plot("Alerts", [_so_far("received", sorted(put + late for put, late in outcome.alerts))])
+    yield draw("Vehicle", [Series("speed", speeds), Series("limit it was told", limits)], y_unit=" km/h")
+    yield draw("Alerts", [_so_far("received", sorted(put + late for put, late in outcome.alerts))])
 
 
 def _thinned(points: Sequence[tuple[float, float, float]]) -> Sequence[tuple[float, float, float]]:
@@ -162,4 +164,4 @@ def _batches(outcome: Outcome) -> Iterator[str]:
     names = dict.fromkeys(one["query"] for one in outcome.batches)
     for name in names:
         points = sorted((one["time"], one["ms"] / 1000) for one in outcome.batches if one["query"] == name)
-        yield plot(name, [Series(name, tuple(points))], y_unit=" s")
+        yield plot(name, [Series(name, tuple(points))], y_unit=" s", x_most=outcome.seconds)

@@ -543,13 +543,15 @@ class NotStored(StoreError):
 class NoLog(StoreError):
     """No broker that was asked keeps any of `keys`."""
 
-    def __init__(self, keys: str, where: str) -> None:
+    def __init__(self, keys: str, where: str, logs: str = "") -> None:
         super().__init__(
-            f"no log at {where} keeps keys of {keys}; start the broker with `--store DIR --persist '{keys}'`, or read "
-            "a router without a store with the option ingest=spool (a stream) or mode=query (current values)"
+            f"no log at {where} keeps keys of {keys}; {f'there are: {logs}' if logs else 'there is none'}; start the "
+            f"broker with `--store DIR --persist '{keys}'`, or read a router without a store with the option "
+            "ingest=spool (a stream) or mode=query (current values)"
         )
         self.keys = keys
         self.where = where
+        self.logs = logs
 
 
 class DataLost(StoreError):

@@ -26,6 +26,9 @@ __all__ = ["Kept", "Logs"]
 
 _log: Final = logging.getLogger("elea.spark")
 
+DEFAULT: Final = "default"
+"""The log for keys of no storage, which matches everything."""
+
 FIND_SECONDS: Final = 5.0
 """How long a stream that runs waits to hear of new logs."""
 
@@ -58,9 +61,24 @@ class Logs:
         self.kept: dict[str, Kept] = {}
         self.away: dict[str, float] = {}
         """Logs whose broker was away when `heads` was called last, and for how many seconds."""
-        self._keep(self._brokers.ask(lambda: self._told(self._timeout, strict=True)))
+        told = self._brokers.ask(lambda: self._told(self._timeout, strict=True))
+        self._keep(told)
+        self._judge(told)
+
+    def _judge(self, told: list[dict[str, Any]]) -> None:
+        """Whether the keys that are wanted are kept; those of no log, or of none but `default`, are warned of.
+
+        Raises:
+            NoLog: none of them is.
+        """
+        names = ", ".join(sorted(f"{one['name']} ({one['key_expr']})" for one in told))
         if not self.kept:
-            raise NoLog(",".join(options.key_exprs), where(options))
+            raise NoLog(",".join(self._options.key_exprs), where(self._options), names)
+        storages = [one["key_expr"] for one in told if one["name"] != DEFAULT]
+        for wanted in self._options.key_exprs:
+            if not any(keyexpr.intersects(expr, wanted) for expr in storages):
+                only = "; what was put there with a durability is in default" if DEFAULT in self.kept else ""
+                _log.warning("no storage keeps %s: logs=%s%s", wanted, names, only)
 
     def find(self) -> None:
         """Ask all brokers what else they keep; who does not answer soon is asked another time.
@@ -103,7 +121,7 @@ class Logs:
                 facts = json.loads(reply.ok.payload.to_bytes())
                 facts["locator"] = self._locator(str(reply.ok.key_expr))
                 # The log for keys of no storage matches everything and is empty as a rule.
-                if facts["name"] != "default" or facts["end"]:
+                if facts["name"] != DEFAULT or facts["end"]:
                     found.append(facts)
         return found
 

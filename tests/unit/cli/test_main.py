@@ -168,7 +168,8 @@ def test_interrupt_ends_quietly(elea: Elea, monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr("elea.cli.info.run", interrupt)
 
-    assert elea("info") == (130, "", "")
+    assert elea("info") == (130, "", "elea info: interrupted\n")
+    assert json.loads(elea("info", "--json").err)["status"] == 130
 
 
 def test_info_prints_facts(elea: Elea) -> None:

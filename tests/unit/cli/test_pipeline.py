@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
+import time
+from importlib.util import find_spec
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -173,3 +177,21 @@ def test_new_check_and_plan_import_neither_spark_nor_arrow(tmp_path: Path) -> No
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.skipif(find_spec("pyspark") is None, reason="Spark is not installed")
+@pytest.mark.parametrize("seconds", [0.5, 3.0])
+def test_interrupt_while_spark_starts_ends_with_one_line(tmp_path: Path, seconds: float) -> None:
+    file = tmp_path / "p.toml"
+    subprocess.run([sys.executable, "-m", "elea", "pipeline", "new", str(file)], check=True, capture_output=True)
+    with subprocess.Popen(
+        [sys.executable, "-m", "elea", "pipeline", "run", str(file)],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
+    ) as process:  # fmt: skip
+        time.sleep(seconds)
+        os.killpg(process.pid, signal.SIGINT)
+        said, _ = process.communicate(timeout=60)
+
+    assert process.returncode == 130
+    told = [line for line in said.splitlines() if not line.startswith("WARNING: ")]  # of Java
+    assert told == ["elea pipeline: interrupted"]

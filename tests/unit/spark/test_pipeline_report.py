@@ -124,3 +124,26 @@ def test_cause_is_found_in_the_pages_that_spark_prints() -> None:
     assert cause_of(failed).startswith(
         "ExpectationFailed: rows of table gold break rules that end the run: 2 broke 'sane'"
     )
+
+
+def test_plots_of_all_sinks_share_the_time_of_the_run_and_mark_every_point() -> None:
+    late = SinkReport(
+        name="gold", kind="table", where="/data/gold", figures=(figures(9, 100, lag=None), figures(11, 100, lag=3))
+    )
+    page = html(Report(**{**{name: getattr(REPORT, name) for name in REPORT.__slots__}, "sinks": (SINKS[0], late)}))
+
+    plots = re.findall(r"<svg.*?</svg>", page)
+    axes = {tuple(re.findall(r"([0-9.]+) s</text>", one)) for one in plots}
+    assert len(axes) == 1
+    rows = next(one for one in plots[4:] if "Rows a batch" in one)
+    assert rows.count("<circle") == 2
+    # 9 and 11 s of an axis of 15 s, not the beginning of one of 2 s.
+    first = float(re.findall(r"<circle cx='([0-9.]+)'", rows)[0])
+    assert first == pytest.approx(52 + 9 / 15 * (420 - 52 - 12), abs=0.1)
+
+
+def test_lag_of_the_table_is_the_last_point_of_the_plot() -> None:
+    sink = SinkReport(name="a", kind="table", where="/a", figures=(figures(1, 5, lag=4), figures(2, 5, lag=None)))
+
+    assert sink.lag == 4
+    assert SinkReport(name="a", kind="table", where="/a", figures=(figures(1, 5, lag=None),)).lag is None

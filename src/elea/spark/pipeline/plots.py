@@ -18,6 +18,9 @@ RIGHT: Final = 12
 TOP: Final = 30
 BOTTOM: Final = 34
 
+MARKED: Final = 40
+"""Points of a line above which their marks are small."""
+
 
 @dataclass(frozen=True, slots=True)
 class Series:
@@ -37,10 +40,10 @@ def ticks(most: float, wanted: int = 4) -> list[float]:
     return [round(index * step, 12) for index in range(math.ceil(most / step - 1e-9) + 1)]
 
 
-def plot(title: str, lines: Sequence[Series], *, x_unit: str = "s", y_unit: str = "") -> str:
-    """Lines over time, from zero."""
+def plot(title: str, lines: Sequence[Series], *, x_unit: str = "s", y_unit: str = "", x_most: float = 0.0) -> str:
+    """Lines over time, from zero to the last point, or to `x_most` if that is more; every point is marked."""
     found = [point for line in lines for point in line.points]
-    xs, ys = ticks(max((x for x, _ in found), default=0)), ticks(max((y for _, y in found), default=0))
+    xs, ys = ticks(max([x_most, *(x for x, _ in found)])), ticks(max((y for _, y in found), default=0))
 
     def at(x: float, y: float) -> tuple[float, float]:
         across = LEFT + x / xs[-1] * (WIDTH - LEFT - RIGHT)
@@ -76,8 +79,10 @@ def short(value: float) -> str:
 
 def _line(line: Series, colour: str, at: Callable[[float, float], tuple[float, float]]) -> str:
     placed = [at(x, y) for x, y in line.points]
-    if len(placed) == 1:
-        ((x, y),) = placed
-        return f"<circle cx='{x:.1f}' cy='{y:.1f}' r='3' fill='{colour}'/>"
+    radius = 3.0 if len(placed) <= MARKED else 1.5
+    marks = "".join(f"<circle cx='{x:.1f}' cy='{y:.1f}' r='{radius:g}' fill='{colour}'/>" for x, y in placed)
+    if len(placed) < 2:
+        return marks
     drawn = " ".join(f"{x:.1f},{y:.1f}" for x, y in placed)
-    return f"<polyline points='{drawn}' fill='none' stroke='{colour}' stroke-width='1.8' stroke-linejoin='round'/>"
+    drawn = f"<polyline points='{drawn}' fill='none' stroke='{colour}' stroke-width='1.8' stroke-linejoin='round'/>"
+    return drawn + marks

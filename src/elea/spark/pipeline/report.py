@@ -66,8 +66,8 @@ class SinkReport:
 
     @property
     def lag(self) -> int | None:
-        """Rows that were behind when the last batch was planned."""
-        return self.figures[-1].lag if self.figures else None
+        """Rows that were behind when the last batch was planned that says so; the last point of the plot."""
+        return next((one.lag for one in reversed(self.figures) if one.lag is not None), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,7 +159,7 @@ def html(report: Report) -> str:
     body = [f"<h1>{escape(title)}</h1><p class='sub'>{head}</p>"]
     body += [f"<p class='bad'>{escape(one)}</p>" for one in report.notes]
     body.append(_table(report.sinks))
-    body += [_section(one) for one in report.sinks]
+    body += [_section(one, report) for one in report.sinks]
     return (
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
         "<meta name='viewport' content='width=device-width, initial-scale=1'>"
@@ -184,7 +184,7 @@ def _table(sinks: Sequence[SinkReport]) -> str:
     return f"<div class='wide'><table><tr><th>table or publish</th>{head}</tr>{''.join(rows)}</table></div>"
 
 
-def _section(sink: SinkReport) -> str:
+def _section(sink: SinkReport, report: Report) -> str:
     parts = [f"<h2>{escape(sink.name)}</h2><p class='sub'>{escape(sink.kind)} · {escape(sink.where)}</p>"]
     if sink.problem is not None:
         parts.append(f"<p class='bad'>{escape(sink.problem)}</p>")
@@ -198,21 +198,25 @@ def _section(sink: SinkReport) -> str:
     if told:
         parts.append("<ul>" + "".join(f"<li>{escape(one)}</li>" for one in told) + "</ul>")
     if sink.figures:
-        parts.append(f"<div class='plots'>{''.join(_plots(sink.figures))}</div>")
+        parts.append(f"<div class='plots'>{''.join(_plots(sink.figures, report))}</div>")
     return "".join(parts)
 
 
-def _plots(figures: Sequence[Figures]) -> Iterable[str]:
+def _plots(figures: Sequence[Figures], report: Report) -> Iterable[str]:
+    """The micro-batches of a sink over the time of the run, which is one axis for all sinks."""
     from datetime import datetime
 
-    first = datetime.fromisoformat(figures[0].at)
-    times = [(datetime.fromisoformat(one.at) - first).total_seconds() for one in figures]
+    # A batch planned before the run was counted from, as with clocks of two processes, is at its beginning.
+    began = datetime.fromisoformat(report.started)
+    times = [max((datetime.fromisoformat(one.at) - began).total_seconds(), 0.0) for one in figures]
 
-    def series(name: str, values: Iterable[float]) -> Series:
-        return Series(name, tuple(zip(times, map(float, values), strict=True)))
+    def drawn(title: str, name: str, values: Iterable[float | None]) -> str:
+        known = [(at, float(value)) for at, value in zip(times, values, strict=True) if value is not None]
+        return plot(title, [Series(name, tuple(known))], x_most=report.seconds)
 
-    yield plot("Rows a batch", [series("rows", (one.rows for one in figures))])
-    yield plot("Lag, rows", [series("lag", (one.lag or 0 for one in figures))])
-    yield plot("Batch, ms", [series("batch", (one.batch_ms for one in figures))])
+    yield drawn("Rows a batch", "rows", (one.rows for one in figures))
+    if any(one.lag is not None for one in figures):
+        yield drawn("Lag, rows", "lag", (one.lag for one in figures))
+    yield drawn("Batch, ms", "batch", (one.batch_ms for one in figures))
     if any(one.state_rows for one in figures):
-        yield plot("State, rows", [series("state", (one.state_rows for one in figures))])
+        yield drawn("State, rows", "state", (one.state_rows for one in figures))
