@@ -126,6 +126,29 @@ class DescriptorLink:
     def fileno(self) -> int:
         return -1
 
+    def receive_ready(self, view: memoryview) -> int:
+        return self._receive(view, _DONTWAIT)
+
+    def _receive(self, view: memoryview, flags: int) -> int:
+        # `_enter` and `_leave`, written out, as in `try_send`.
+        self._inside.append(None)
+        try:
+            return 0 if self.closed else self._take(view, flags)
+        except BlockingIOError:
+            return -1
+        except OSError as error:
+            if self.closed:
+                return 0
+            raise self._broken(error) from error
+        finally:
+            self._inside.pop()
+            if self.closed:
+                self._finish_if_last()
+
+    def _take(self, view: memoryview, flags: int) -> int:
+        """Take what has arrived; raises BlockingIOError if nothing has."""
+        return 0
+
     def close(self) -> None:
         with self._ending:
             if self.closed:
@@ -211,7 +234,7 @@ class SocketLink(DescriptorLink):
             self._leave()
 
     def try_send(self, data: Octets | Sequence[Octets]) -> int:
-        # `_enter` and `_leave`, written out: this and the next are called for every message of an idle link.
+        # `_enter` and `_leave`, written out: it is called for every message of an idle link.
         self._inside.append(None)
         try:
             if self.closed:
@@ -229,32 +252,11 @@ class SocketLink(DescriptorLink):
                 self._finish_if_last()
 
     def receive_into(self, view: memoryview) -> int:
-        self._inside.append(None)
-        try:
-            return 0 if self.closed else self._socket.recv_into(view)
-        except OSError as error:
-            if self.closed:
-                return 0
-            raise self._broken(error) from error
-        finally:
-            self._inside.pop()
-            if self.closed:
-                self._finish_if_last()
+        """The same as `receive_ready`, waiting for it."""
+        return self._receive(view, 0)
 
-    def receive_ready(self, view: memoryview) -> int:
-        self._inside.append(None)
-        try:
-            return 0 if self.closed else self._socket.recv_into(view, 0, _DONTWAIT)
-        except BlockingIOError:
-            return -1
-        except OSError as error:
-            if self.closed:
-                return 0
-            raise self._broken(error) from error
-        finally:
-            self._inside.pop()
-            if self.closed:
-                self._finish_if_last()
+    def _take(self, view: memoryview, flags: int) -> int:
+        return self._socket.recv_into(view, 0, flags)
 
     def fileno(self) -> int:
         return self._socket.fileno()

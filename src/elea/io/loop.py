@@ -89,7 +89,6 @@ class Loop(Leadership):
         self._served_since = 0.0
         self._written_in = 0.0  # seconds, at the end of the last turn
         self._costs_since = -1.0
-        self.timers_run = 0
         self.buffer = bytearray()
         self.view = memoryview(self.buffer)
         self._poller: Poller | None = None
@@ -322,7 +321,6 @@ class Loop(Leadership):
             timer = self._timers.pop(now)
             if timer is None:
                 break
-            self.timers_run += 1
             self._run(timer.callback)
             if self.leader != me:
                 return

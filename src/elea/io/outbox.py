@@ -173,10 +173,7 @@ class Outbox(Flushable):
         Raises:
             LinkClosed: the link has ended; `LinkStalled` when this message waited in vain and ended it.
         """
-        try:
-            lane = self._lanes[key]
-        except KeyError:
-            lane = self._new_lane(key)
+        lane = self._lanes.get(key) or self._new_lane(key)
         if lane.queued >= self._bound:
             if not self._admit(lane, droppable, messages or len(parts) >> 1, size, parts):
                 return False
@@ -213,10 +210,7 @@ class Outbox(Flushable):
         Where a thread would wait, the link is not read from which they come; what it has brought so far is queued
         beyond the bound, up to twice that.
         """
-        try:
-            lane = self._lanes[key]
-        except KeyError:
-            lane = self._new_lane(key)
+        lane = self._lanes.get(key) or self._new_lane(key)
         if lane.queued >= self._bound:
             self._write_now()
             if lane.queued >= self._bound and not self._holds_source(lane, size, len(parts)):
@@ -236,10 +230,7 @@ class Outbox(Flushable):
         Returns `REFUSED` if the other node takes nothing more, `TAKEN`, or `FULL` if it was taken and the conduit is at
         its bound: who may wait does so now, with `wait_for_room` or `hold_back`.
         """
-        try:
-            lane = self._lanes[key]
-        except KeyError:
-            lane = self._new_lane(key)
+        lane = self._lanes.get(key) or self._new_lane(key)
         if self._bound < 0 or lane.queued >= self._bound * most:
             self._turn_away(False, len(parts) >> 1, parts)
             return REFUSED
@@ -344,35 +335,16 @@ class Outbox(Flushable):
         Nothing is given up: for those who make messages only as fast as they leave.
         """
         lane = self._lanes.get(key)
-        if lane is None or lane.queued <= self._half:
-            return self._is_open()
-        deadline = monotonic() + timeout
-        while self._is_open():
-            waiter = self._waiters.register()
-            if lane.queued <= self._half:
-                self._waiters.unregister(waiter)
-                return self._is_open()
-            self._rouse()
-            remaining = deadline - monotonic()
-            if remaining <= 0 or not waiter.acquire(timeout=remaining):
-                self._waiters.unregister(waiter)
-                return self._is_open() and lane.queued <= self._half
-        return False
+        return (lane is None or self._wait(lambda: lane.queued <= self._half, timeout)) and self._is_open()
 
     def flush(self, timeout: float) -> bool:
         """Wait until nothing waits any more; False when that took too long or the link has ended."""
-        deadline = monotonic() + timeout
-        while True:
+
+        def is_written() -> bool:
             self._write_now()
-            waiter = self._waiters.register()
-            if not self._is_open() or self._all_written():
-                self._waiters.unregister(waiter)
-                return self._is_open()
-            self._rouse()
-            remaining = deadline - monotonic()
-            if remaining <= 0 or not waiter.acquire(timeout=remaining):
-                self._waiters.unregister(waiter)
-                return self._is_open() and self._all_written()
+            return self._all_written()
+
+        return self._wait(is_written, timeout) and self._is_open()
 
     def close(self, reason: int = REASON_GENERIC) -> None:
         """End at once: the link is closed, what waits is counted as dropped, blocked callers raise `LinkClosed`."""
@@ -401,21 +373,24 @@ class Outbox(Flushable):
             return False
         self.count_wait()
         wait = self.patience.of(size, messages << 1, self.room) if droppable else self._wait_before_close
-        deadline = monotonic() + wait
+        # Half empty, not just below the bound: else every batch written would wake a thread for one message.
+        self._wait(lambda: lane.queued <= self._half, wait)
+        if droppable and lane.queued >= self._bound:
+            lane.patience.spent_at = self.octets
+        return lane.queued < self._bound  # never, once the link has ended
+
+    def _wait(self, is_done: Callable[[], bool], timeout: float) -> bool:
+        """Wait until something is done, the link has ended, or the time; whether it is done."""
+        deadline = monotonic() + timeout
         while True:
             waiter = self._waiters.register()
-            # Half empty, not just below the bound: else every batch written would wake a thread for one message.
-            if lane.queued <= self._half and self._is_open():
-                self._waiters.unregister(waiter)
-                return True
-            self._rouse()
-            remaining = deadline - monotonic()
-            if self._is_open() and remaining > 0 and waiter.acquire(timeout=remaining):
-                continue
+            if not is_done() and self._is_open():
+                self._rouse()
+                remaining = deadline - monotonic()
+                if remaining > 0 and waiter.acquire(timeout=remaining):
+                    continue
             self._waiters.unregister(waiter)
-            if droppable and lane.queued >= self._bound:
-                lane.patience.spent_at = self.octets
-            return lane.queued < self._bound  # never, once the link has ended
+            return is_done()
 
     def _turn_away(self, droppable: bool, messages: int, parts: Sequence[bytes]) -> None:
         self._lose("closed" if self.error is not None else "full" if droppable else "refused", messages, parts)

@@ -92,21 +92,8 @@ class SerialLink(DescriptorLink):
                 done += os.write(self._descriptor, data[done : done + self.chunk])
         return done
 
-    def receive_ready(self, view: memoryview) -> int:
-        try:
-            self._enter()
-        except LinkClosed:
-            return 0
-        try:
-            return os.readv(self._descriptor, [view])
-        except BlockingIOError:
-            return -1
-        except OSError as error:
-            if self.closed:
-                return 0
-            raise self._broken(error) from error
-        finally:
-            self._leave()
+    def _take(self, view: memoryview, flags: int) -> int:
+        return os.readv(self._descriptor, [view])
 
     def fileno(self) -> int:
         return self._descriptor

@@ -106,27 +106,14 @@ class TlsLink(TcpLink):
         finally:
             self._writing.release()
 
-    def receive_ready(self, view: memoryview) -> int:
-        try:
-            self._enter()
-        except LinkClosed:
-            return 0
-        try:
-            while not (count := self._decipher(view)):
-                arrived = self._socket.recv(_RAW, socket.MSG_DONTWAIT)
-                if not arrived:
-                    return 0
-                with self._cipher:
-                    self._incoming.write(arrived)
-            return max(count, 0)
-        except BlockingIOError:
-            return -1
-        except OSError as error:
-            if self.closed:
+    def _take(self, view: memoryview, flags: int) -> int:
+        while not (count := self._decipher(view)):
+            arrived = self._socket.recv(_RAW, flags)
+            if not arrived:
                 return 0
-            raise self._broken(error) from error
-        finally:
-            self._leave()
+            with self._cipher:
+                self._incoming.write(arrived)
+        return max(count, 0)
 
     def close(self) -> None:
         self._say_goodbye()

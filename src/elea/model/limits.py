@@ -167,7 +167,7 @@ NATURAL_BITS: Final = 64
 """Numbers on the wire; the papers leave them unbounded (decision DEC-03)."""
 
 NODE_ID_BYTES: Final = 16
-"""A node identifier has 1 to 16 octets in all dialects."""
+"""A node identifier has 1 to 16 bytes in all dialects."""
 
 MAX_BATCH: Final = 65_535
 """Zenoh 1.x: the length prefix of a batch is 16 bits wide."""
@@ -198,7 +198,7 @@ CAPTURE_FRAGMENT_BYTES: Final = 1 << 27
 """Fragments of all connections of a capture held until their messages are whole."""
 
 CAPTURE_HELD_BYTES: Final = 1 << 20
-"""Octets of a captured connection held until its dialect is known; any first message is far shorter."""
+"""Bytes of a captured connection held until its dialect is known; any first message is far shorter."""
 
 CAPTURE_HELD_TOTAL: Final = 1 << 26
 """The same over all connections of a capture."""
@@ -219,7 +219,7 @@ TCP_FLOWS: Final = 16_384
 """Directions of TCP connections followed at once in a capture; the longest idle one gives way."""
 
 TCP_PENDING_BYTES: Final = 1 << 22
-"""Octets of one direction held while an earlier segment is missing; then the hole is a gap."""
+"""Bytes of one direction held while an earlier segment is missing; then the hole is a gap."""
 
 TCP_PENDING_TOTAL: Final = 1 << 27
 """The same over all directions of a capture."""
@@ -253,13 +253,13 @@ EARLY_WINDOW: Final = 2_048
 """Early dialects: messages of a reliable channel that wait for an acknowledgement; more makes nothing faster."""
 
 EARLY_WINDOW_BYTES: Final = 1 << 17
-"""Octets of them. A burst of so many fits the receive buffer that Linux gives a UDP socket unless told otherwise."""
+"""Bytes of them. A burst of so many fits the receive buffer that Linux gives a UDP socket unless told otherwise."""
 
 EARLY_AHEAD: Final = 16_384
 """Messages kept that came before one that is missing; the largest window of numbers of 14 bits is half of it."""
 
 EARLY_AHEAD_BYTES: Final = 1 << 23
-"""Octets of them; what has no room is asked for again."""
+"""Bytes of them; what has no room is asked for again."""
 
 EARLY_MESSAGE: Final = 1 << 24
 """A message put together from fragments (Z18-FRG-05)."""
@@ -271,7 +271,7 @@ EARLY_DECLARED: Final = 10_000
 """Resources, selections, publishers and subscribers of one early session, of each kind; above it, status 1."""
 
 EARLY_DECLARED_OCTETS: Final = 1 << 24
-"""Octets of names and properties of what one early session has declared, or wants to and has not committed."""
+"""Bytes of names and properties of what one early session has declared, or wants to and has not committed."""
 
 EARLY_PULLS: Final = 64
 """Pulls of one session from the store that are under way at the same time."""
@@ -283,13 +283,13 @@ EARLY_TAGS: Final = 100_000
 """Resources whose tags and properties a node remembers for the early dialects; the oldest gives way."""
 
 EARLY_TAGS_OCTETS: Final = 1 << 25
-"""Octets of their keys, tags and properties."""
+"""Bytes of their keys, tags and properties."""
 
 EARLY_LENT: Final = 8_192
 """Resources that a broker gives ids to in one early session, so that pulled samples can name them; then by name."""
 
 EARLY_SNAPSHOT_BYTES: Final = 1 << 24
-"""Octets of stored samples that wait to be pulled, or sent to a durable subscriber, by one session."""
+"""Bytes of stored samples that wait to be pulled, or sent to a durable subscriber, by one session."""
 
 MAX_DECLARED_ID: Final = (1 << 63) - 1
 """Early dialects: the largest id of a resource or selection (Z18-DCL-07)."""
@@ -315,7 +315,7 @@ DURATION_NS: Final = (1 << 63) - 1
 """A duration in a time range: 292 years, as much as 64 bits of nanoseconds hold."""
 
 RESCAN_BYTES: Final = 1 << 22
-"""Octets of one message read again because its stream came in crumbs (unbounded streams of the early dialects)."""
+"""Bytes of one message read again because its stream came in crumbs (unbounded streams of the early dialects)."""
 
 MAX_NUMBERS: Final = 60_000
 """Keys a node gives numbers to; a number on the wire has 16 bits, and later keys travel literally."""
@@ -330,7 +330,7 @@ MAX_DENIED: Final = 1_000
 """Declarations of one session that rules deny and that are taken when the rules change; others are declared anew."""
 
 MAX_KEY_OCTETS: Final = 1 << 26
-"""Octets of the keys of all these together: a key may have 64 KiB, and a quarter million of those would be 16 GB."""
+"""Bytes of the keys of all these together: a key may have 64 KiB, and a quarter million of those would be 16 GB."""
 
 MAX_WILDCARDS: Final = 32_768
 """Wildcards in all these keys together: those that may stand for the same chunk are all looked at for each new key,
@@ -341,7 +341,7 @@ DOLLAR_WEIGHT: Final = 16
 """How many wildcards a `$*` counts for in `MAX_WILDCARDS`: it is compared with each chunk that may be meant."""
 
 MAX_RESOURCE_OCTETS: Final = 1 << 26
-"""Octets of the key expressions one session gives numbers to; there are 65,535 numbers, enough for 4 GB of text."""
+"""Bytes of the key expressions one session gives numbers to; there are 65,535 numbers, enough for 4 GB of text."""
 
 MAX_QUERIES: Final = 65_536
 """Queries of one session that wait for answers at once. Each costs a node about 2 kB until it ends or times out."""
@@ -365,7 +365,7 @@ ARROW_DEPTH: Final = 32
 """Columns within columns of an Arrow payload; nobody nests deeper, and Arrow reads them by recursion."""
 
 STORE_BATCH_ROWS: Final = 262_144
-"""Samples of one batch or staged piece. Our clients send a quarter of it; a sample of nothing takes 8 octets there, and
+"""Samples of one batch or staged piece. Our clients send a quarter of it; a sample of nothing takes 8 bytes there, and
 some 200 when its other columns are made."""
 
 STORE_BATCH_PARTS: Final = 1_024
@@ -375,7 +375,7 @@ STORE_BLOCK_ROWS: Final = 16_384
 """Samples of one block; larger batches are cut. Scans gain nothing beyond, and a lost block loses less."""
 
 STORE_BLOCK_BYTES: Final = 8 << 20
-"""Octets of one block, if it has more than one sample."""
+"""Bytes of one block, if it has more than one sample."""
 
 STORE_FRAME_HEAD_BYTES: Final = 1 << 20
 """The part of a frame before its columns; a real one has 2 kB, a damaged length could ask for anything."""
@@ -384,7 +384,7 @@ STORE_CACHED_BLOCKS: Final = 32
 """Blocks kept decoded per log, so that reading keys one by one does not check the same block each time."""
 
 STORE_CACHED_BYTES: Final = 16 << 20
-"""Octets of them, however few blocks that are: a walk over all keys would else leave its traces."""
+"""Bytes of them, however few blocks that are: a walk over all keys would else leave its traces."""
 
 STORE_KEYED_BYTES: Final = 64 << 20
 """What a log remembers of which keys are in which of its blocks, besides the segment that grows: 8 bytes for a key of a
@@ -403,7 +403,7 @@ PUTS_SAMPLES: Final = 1_024
 """Acknowledged samples of one request (`@store/puts`): twice what one writer has in flight."""
 
 PUTS_BYTES: Final = 1 << 20
-"""Octets after which a writer begins the next such request; one sample alone may have more."""
+"""Bytes after which a writer begins the next such request; one sample alone may have more."""
 
 STORE_DIGEST_ROWS: Final = 262_144
 """Samples whose fingerprints are made at a time: about 50 MB."""
@@ -412,7 +412,7 @@ STORE_ALIGN_ROWS: Final = 16_384
 """Samples that are listed in one answer when two logs are compared."""
 
 STORE_ALIGN_BYTES: Final = 8 << 20
-"""Octets of samples that are fetched from another log in one go, or one sample if that is larger."""
+"""Bytes of samples that are fetched from another log in one go, or one sample if that is larger."""
 
 STORE_ALIGN_BUCKETS: Final = 256
 """Buckets of time that one request asks about when two logs are compared."""
@@ -427,7 +427,7 @@ STORE_CURSOR_CHARS: Final = 255
 """The name of a cursor."""
 
 STORE_STAGED_BYTES: Final = 16 << 30
-"""Octets of batches that are staged and not committed, per log; enough for several large ones at a time."""
+"""Bytes of batches that are staged and not committed, per log; enough for several large ones at a time."""
 
 STORE_STAGED_OF_USER: Final = 4 << 30
 """The same of one user."""
@@ -445,7 +445,7 @@ PACED_SAMPLES: Final = 10_000
 """Samples that wait for a pull or for the next window of one subscription; the oldest gives way (Z18-DAT-09)."""
 
 PACED_OCTETS: Final = 1 << 24
-"""Octets of such samples, where a broker holds them for another node."""
+"""Bytes of such samples, where a broker holds them for another node."""
 
 CACHED_ROUTES: Final = 16_384
 """Routes remembered for one source; when there are more they are all worked out again, 3 µs each."""
@@ -510,7 +510,7 @@ MAX_PLANS: Final = 256
 """Selectors remembered for the same options; then all are forgotten and worked out again."""
 
 MAX_HEADERS: Final = 1024
-"""Sizes of payloads for which the octets before them are remembered, per key."""
+"""Sizes of payloads for which the bytes before them are remembered, per key."""
 
 MAX_PUT_ROUTES: Final = 4096
 """Keys that `Session.put` remembers the way of; then all are forgotten and found again."""
@@ -519,13 +519,13 @@ DEFAULT_CAPACITY: Final = 256
 """Items held where the user did not say; the same as in eclipse-zenoh."""
 
 MIN_BATCH: Final = 32
-"""The smallest batch agreed to: a fragment's prefix and headers take up to 11 octets and the rest must move data."""
+"""The smallest batch agreed to: a fragment's prefix and headers take up to 11 bytes and the rest must move data."""
 
 EMPTY_ELEMENTS: Final = 1 << 16
-"""Elements of a list that take no octets, such as empty tuples: nine octets could ask for any number of them."""
+"""Elements of a list that take no bytes, such as empty tuples: nine bytes could ask for any number of them."""
 
 QUEUE_BYTES: Final = 1 << 20
-"""Octets waiting per conduit before the overflow rule applies; eclipse-zenoh allows two batches, 128 KiB.
+"""Bytes waiting per conduit before the overflow rule applies; eclipse-zenoh allows two batches, 128 KiB.
 
 A Python program hands over in larger gulps: the interpreter may keep the writing thread waiting for 5 ms, in which
 a busy publisher makes 1 MB. A message is taken while less than this waits, so one message may stand above the bound.
@@ -547,7 +547,7 @@ MAILBOX: Final = 100_000
 """Items that wait for one handler; what comes on top is dropped and counted."""
 
 MAILBOX_BYTES: Final = 1 << 25
-"""Octets that wait for one handler, in samples, queries and replies. What comes on top is dropped and counted, unless
+"""Bytes that wait for one handler, in samples, queries and replies. What comes on top is dropped and counted, unless
 it must not be: then its link is held up while the handler takes something (`Mailbox.wait_for_room`).
 
 An item is taken while less than this waits, so one message may stand above the bound; what carries no payload, such as
@@ -558,7 +558,7 @@ MAX_ROUTES: Final = 100_000
 """Names of keys remembered per session; then all are forgotten and found again."""
 
 REASSEMBLY_BYTES: Final = 1 << 30
-"""Octets of all messages in the making of one session. There are 16 conduits, and each could hold a largest message;
+"""Bytes of all messages in the making of one session. There are 16 conduits, and each could hold a largest message;
 so there is room for one of those, or for several smaller ones. All sessions together have `MEMORY_BUDGET`.
 """
 
@@ -615,13 +615,13 @@ UURI_CHARS: Final = 512
 """Characters of a UUri as text: an authority, and numbers with leading zeros that nobody needs."""
 
 UATTRIBUTES_BYTES: Final = 1 << 16
-"""Octets of the attributes of a uProtocol message. Two addresses, a token and a trace take a few hundred."""
+"""Bytes of the attributes of a uProtocol message. Two addresses, a token and a trace take a few hundred."""
 
 UATTRIBUTES_REMEMBERED: Final = 4096
 """Attributes without their identifiers that are read or written from memory; then all are forgotten."""
 
 UATTRIBUTES_REMEMBERED_BYTES: Final = 1024
-"""Octets of attributes that are remembered; longer ones are read anew each time."""
+"""Bytes of attributes that are remembered; longer ones are read anew each time."""
 
 UPROTOCOL_KEYS: Final = 4096
 """Pairs of source and sink whose key a uProtocol transport remembers; then all are forgotten and made again."""

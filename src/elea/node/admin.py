@@ -317,7 +317,7 @@ def metrics(node: Node, links: Links, *, descriptors: bool = True) -> str:
     text.family("elea_replaced_timestamps", "counter", "Timestamps too far ahead, replaced.")
     text.sample("elea_replaced_timestamps_total", 0 if node.stamper is None else node.stamper.replaced)
     memory = node.memory
-    text.family("elea_memory_bytes", "gauge", "Octets of messages in the making and requests that wait.")
+    text.family("elea_memory_bytes", "gauge", "Bytes of messages in the making and requests that wait.")
     text.sample("elea_memory_bytes", memory.used)
     text.family("elea_memory_limit_bytes", "gauge", "What they may have in all.")
     text.sample("elea_memory_limit_bytes", memory.total)

@@ -1084,21 +1084,6 @@ def take_until_closed(waiting: Waiting) -> None:
         pass
 
 
-def test_two_hundred_links_need_no_more_threads_than_one(loop: Loop, ports: Callable[..., Port]) -> None:
-    got: list[int] = []
-    box = Mailbox(got.append)
-    made = [ports(loop, box) for _ in range(200)]
-
-    for turn in range(5):
-        for port in made:
-            port.send(turn)
-    assert until(lambda: len(got) == 1_000)
-
-    assert [len(port.got) for port in made] == [5] * 200
-    assert len(loop.threads) <= 2
-    assert [name for name in own_threads() if "loop" not in name] == []
-
-
 def test_a_loop_can_be_closed_while_another_thread_starts_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     loop = Loop("test")
     about, closed = threading.Event(), threading.Event()

@@ -220,18 +220,6 @@ def test_a_loop_that_only_receives_never_spins(patient: Loop) -> None:
     answering.close()
 
 
-def test_a_loop_that_is_not_to_spin_never_does() -> None:
-    loop = Loop("test", 0.0)
-    answering = Answering(loop, talks=True)
-
-    for _ in range(1_000):
-        answering.ask()
-
-    assert tried(loop) == 0
-    answering.close()
-    loop.close()
-
-
 def test_a_loop_that_spins_is_woken_by_others_and_runs_its_timers(patient: Loop) -> None:
     answering = Answering(patient, talks=True)
     for _ in range(50):
