@@ -71,6 +71,8 @@ def _attachment(data: bytes, attributes: UAttributes, problem: str) -> None:
         require(_without_ids(found.attributes) == _without_ids(attributes), "a column reads what rows read", found)
     id = None if attributes.id in (None, UUID()) else str(attributes.id)
     require(uuid_texts(columns.ids).to_pylist() == [id, id], "a column has the identifiers of its rows", id)
+    reqid = None if attributes.reqid in (None, UUID()) else str(attributes.reqid)
+    require(uuid_texts(columns.reqids).to_pylist() == [reqid, reqid], "a column has the requests of its rows", reqid)
 
 
 def _without_ids(attributes: UAttributes | None) -> UAttributes | None:

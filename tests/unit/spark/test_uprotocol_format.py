@@ -241,6 +241,19 @@ def test_identifiers_are_read_without_looking_at_each_message(monkeypatch: pytes
     assert uuid_texts(found.reqids).to_pylist()[1000:] == [str(message.attributes.reqid) for message in messages[1000:]]
 
 
+@pytest.mark.parametrize("field", [10, 11, 15])
+def test_what_only_looks_like_a_request_is_none(field: int) -> None:
+    """In a response without a `reqid`, bytes of another field that look like one."""
+    likeness = b"\x4a\x12\x09apaaaaaa\x11bbbbbb\xc3\xa9"
+    answer = UMessage.response(UMessage.request(CLIENT, METHOD, ttl=5).attributes).attributes
+    attachment = write_attachment(answer._replace(reqid=None)) + sized(field, likeness)
+
+    found = made([sample(key_of(METHOD, CLIENT, ""), attachment)])
+
+    assert (found["reqid"], found["problem"]) == ([None], ["reqid of a response missing"])
+    assert found["traceparent"] == [likeness.decode() if field == 11 else None]
+
+
 def test_no_rows_and_nothing_attached() -> None:
     nothing = read_attachments(pa.array([], pa.binary()))
     empty = read_attachments(pa.nulls(3, pa.binary()))
@@ -256,7 +269,7 @@ FULL = {
     "speed": 50.5, "slip": 0.5, "odometer": -(2**40), "serial": 2**64 - 1, "wheel": -1, "moving": True, "name": "ö",
     "raw": b"\xff", "rpm": 2**32 - 1, "gear": 2, "limit": 0, "place": {"north": 1.5},
     "at": {"seconds": 1, "nanos": 2999}, "pressures": [2.0, 2.5],
-    "track": [{"north": 1.0}, {"east": 2.0}], "doors": {"left": 1, "right": 2},
+    "track": [{"north": 1.0}, {"east": 2.0}], "doors": {"right": 2, "left": 1},
 }  # fmt: skip
 FULL_VALUE = FULL | {
     "serial": Decimal(2**64 - 1),
@@ -307,6 +320,15 @@ def test_payloads_by_descriptor(file: str) -> None:
     assert values[3] == EMPTY_VALUE | {"gear": "7"}
     assert (values[4]["speed"], values[4]["name"], values[4]["rpm"], values[5]) == (3.5, "json", None, None)
     assert found["problem"] == found[CORRUPT] == [None] * 6
+
+
+def test_payloads_of_several_formats_stay_in_their_rows(file: str) -> None:
+    payloads = [UPayload.json({"speed": 1}), UPayload.protobuf(Vehicle(speed=2.0)), UPayload.json({"speed": 3})]
+
+    found = made([published(one) for one in payloads], pa.struct([("speed", pa.float64())]),
+                 payloadMessage=NAME, payloadDescriptor=file)  # fmt: skip
+
+    assert found[VALUE] == [{"speed": 1.0}, {"speed": 2.0}, {"speed": 3.0}]
 
 
 def test_payloads_that_cannot_be_decoded_are_told_and_spoil_nothing(file: str) -> None:

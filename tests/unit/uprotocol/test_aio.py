@@ -22,9 +22,12 @@ from elea.uprotocol import (
     UTransportZenoh,
     UUri,
     aio,
+    key_of,
 )
-from elea.uprotocol.aio import rpcserver
+from elea.uprotocol.aio import rpcserver, services
+from elea.uprotocol.attachment import write_attachment
 from elea.uprotocol.core import usubscription as us
+from elea.uprotocol.core import utwin as ut
 from elea.uprotocol.services import USubscription
 from tests.unit.uprotocol.entities import alone
 
@@ -231,3 +234,35 @@ def test_open_and_close() -> None:
             await transport.send(UMessage.publish(transport.get_resource(0x8001)))
 
     asyncio.run(main(), debug=True)
+
+
+def test_core_services() -> None:
+    async def test(pair: Pair) -> None:
+        kept: dict[str, UMessage] = {}
+
+        def answer(query: elea.Query) -> None:
+            with query:
+                message = kept.get(str(query.key_expr))
+                if message is not None:
+                    attachment = write_attachment(message.attributes)
+                    query.reply(query.key_expr, message.payload or b"", attachment=attachment)
+
+        pair.server.inner.session.declare_queryable("up/**", answer)
+        message = UMessage.publish(TOPIC, b"50", UPayloadFormat.TEXT)
+        last = services.LastMessages(pair.client)
+        with pytest.raises(UStatusError, match="NOT_FOUND"):
+            await last.of(TOPIC)
+        kept[key_of(TOPIC, None, "")] = message
+        assert await last.of(TOPIC) == message
+        async with services.USubscription(pair.server) as subscriptions, services.UTwin(pair.server):
+            subscriber = aio.Subscriber(pair.client, service=us.service_uri(pair.server.get_authority()))
+            assert await subscriber.subscribe(TOPIC, print) is us.State.SUBSCRIBED
+            assert len(subscriptions) == 1
+            request = UPayload.protobuf(ut.GetLastMessagesRequest(topics=ut.UUriBatch(uris=(TOPIC,))))
+            async with aio.RpcClient(pair.client) as client:
+                found = await client.invoke_method(ut.service_uri(pair.server.get_authority(), 1), request)
+            await subscriber.close()
+        assert found is not None
+        assert [one.message for one in ut.GetLastMessagesResponse.from_bytes(found.data).responses] == [message]
+
+    run(test)

@@ -67,9 +67,10 @@ def read_attachments(attachments: pa.Array) -> AttributeColumns:
     reading.take_ids()
     reading.take_reqids()
     codes = pc.dictionary_encode(reading.column())
-    distinct = [_read(data) for data in codes.dictionary.to_pylist()]
+    left = codes.dictionary.to_pylist()
+    distinct = [_read(data) for data in left]
     # The last stands for rows that are read by themselves.
-    doubtful = np.array([*(not _is_ours(one.attributes) for one in distinct), True])
+    doubtful = np.array([*(not _is_ours(*pair) for pair in zip(left, distinct, strict=True)), True])
     places = pc.fill_null(codes.indices, len(distinct)).to_numpy().astype(np.int64)
     ids, reqids = reading.ids, reading.reqids
     known: dict[bytes | None, int] = {}
@@ -94,9 +95,11 @@ def _read(data: bytes | None) -> Distinct:
         return Distinct(None, str(error))
 
 
-def _is_ours(attributes: UAttributes | None) -> bool:
+def _is_ours(data: bytes, read: Distinct) -> bool:
     """Whether the identifiers that were put in are those that are read; else they stood for something else."""
-    return attributes is not None and attributes.id == _OUR_ID and attributes.reqid in (None, _OUR_REQID)
+    put = _OUR_REQID if _OUR_REQID.msb.to_bytes(_HALF, "little") in data else None
+    found = read.attributes
+    return found is not None and found.id == _OUR_ID and found.reqid == put
 
 
 class _Reading:

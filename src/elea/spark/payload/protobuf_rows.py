@@ -265,8 +265,10 @@ def _maps(
     get: Callable[[Any], Any], keys: Column, values: Column, wanted: pa.DataType, messages: list[Any]
 ) -> pa.Array:
     parts = list(map(get, messages))
-    names = list(chain.from_iterable(parts))
-    items = [part[name] for part in parts for name in part]
+    # In order: a table that is read again must be the same, and the library has another one in every process.
+    ordered = list(map(sorted, parts))
+    names = list(chain.from_iterable(ordered))
+    items = [part[name] for part, own in zip(parts, ordered, strict=True) for name in own]
     made = pa.MapArray.from_arrays(_offsets(parts), keys(names), values(items))
     return made if made.type == wanted else made.cast(wanted)
 

@@ -217,7 +217,7 @@ class _Payloads:
             told.append(self._problem(form, is_known=decode is not None))
         found = pa.concat_arrays(parts)
         # One format and nothing wrong is the rule, and then there is nothing to be put together.
-        values = found.slice(1) if len(found) == len(payloads) + 1 and places.all() else found.take(pa.array(places))
+        values = found.slice(1) if len(parts) == 2 and len(parts[1]) == len(payloads) else found.take(pa.array(places))
         return values, pc.coalesce(problems, pa.array(told, pa.string()).take(pa.array(told_of)))
 
     def _problem(self, form: int, *, is_known: bool) -> str:
