@@ -24,6 +24,7 @@ from tests.fuzz.jsontarget import json_target
 from tests.fuzz.keytarget import key_target
 from tests.fuzz.laws import check_pushes, read_run, require
 from tests.fuzz.putstarget import puts_target
+from tests.fuzz.sessiontarget import session_target
 from tests.fuzz.storetargets import answers_target, import_target, requests_target
 from tests.fuzz.target import Target
 from tests.fuzz.uprotocoltarget import uprotocol_target
@@ -288,6 +289,7 @@ def _all() -> list[Target]:
         _refused_units("xrce2017-packet", "xrce2017", "packet"),
         _unit("xrce2017-stream", "xrce2017", "stream", lambda: _packet_streams("xrce2017")),
         _split(),
+        session_target(),
         json_target(),
         key_target(),
         puts_target(),

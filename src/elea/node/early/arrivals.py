@@ -137,7 +137,7 @@ class Arrivals:
         origin = self._known(name)
         if origin is None:
             origin = self._found(name, space, message, None)
-        if origin is not None and origin.route is not None:
+        if origin is not None and origin.route is not None and not origin.route.is_denied:
             # Z18-DUR-05: the latest write decides, and somebody else may have written meanwhile.
             self._face.catalogue.written(origin.key, origin.tags, origin.durability)
         return origin

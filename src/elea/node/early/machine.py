@@ -27,7 +27,7 @@ from elea.protocol.early.neighbour import Neighbour
 from elea.protocol.early.numbered import Entry
 from elea.protocol.early.session import Ended, Opened, Session
 from elea.protocol.early.terms import Agreement, Offer, Reason
-from elea.space.face import Subject
+from elea.space.face import Entity, Subject
 
 if TYPE_CHECKING:
     from elea.node.connection import Connection
@@ -223,9 +223,20 @@ class EarlyMachine(Machine):
         """Whether a declaration can be kept: a predicate must be understood, and what is persistent needs a disk."""
         if isinstance(named, Selection) and named.predicate is not None:
             return self._judge_predicate(named.predicate, declaration)
-        if type(declaration).__name__ == "PublisherDecl" and not self._can_publish(space, declaration):
+        kind = type(declaration).__name__
+        if kind == "PublisherDecl" and not self._can_publish(space, declaration):
             return Status.UNSUPPORTED
+        if kind == "SubscriberDecl" and not self._may_subscribe(space, declaration.id):
+            return Status.OTHER
         return Status.SUCCESS
+
+    def _may_subscribe(self, space: int, id: int) -> bool:
+        """Whether access rules let the other node subscribe; what they deny is told, since a result can."""
+        guard, face = self._dialect.links.node.space.guard, self.neighbour_face
+        subject = self.neighbour.names.subject(space, id)
+        if guard is None or face is None or subject is None:
+            return True
+        return guard.may_declare(face, Entity.SUBSCRIBER, pattern_of(space, subject))
 
     def _judge_predicate(self, predicate: str, declaration: Any) -> int:
         try:

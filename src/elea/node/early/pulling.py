@@ -25,7 +25,7 @@ from elea.node.early.subscriptions import Subscription, tags_of
 from elea.protocol.early.names import Subject
 from elea.protocol.early.numbered import plain_entry, stream_entry, vle
 from elea.protocol.early.pulls import Due, Pulls
-from elea.space.face import Request, Response, ResponseFinal
+from elea.space.face import Flow, Request, Response, ResponseFinal
 from elea.space.questions import ErrorBody, QueryBody
 from elea.wire.details import RawSample, has_timestamp, is_deletion, read_stamp
 
@@ -160,7 +160,7 @@ class Pulling:
         if name is not None:
             own = self._own_answer(space, subject)
             if own is not None:
-                self._fill(name, own)
+                self._fill(name, [one for one in own if self._may_have(one[0].partition("$")[0], one[1])])
             elif subject is None:
                 self._fill(name, [])
             else:
@@ -183,6 +183,14 @@ class Pulling:
             self._pulls.fill(name, samples, face.node.loop.now())
         face.machine.later_look()
 
+    def _may_have(self, key: str, payload: bytes) -> bool:
+        """Whether access rules let this neighbour ask for a key, and have what is known of it."""
+        guard = self._face.node.space.guard
+        if guard is None:
+            return True
+        asks = guard.takes_query(self._face, Flow.INGRESS, key, QueryBody())
+        return asks and guard.takes_answer(self._face, Flow.EGRESS, key, payload)
+
     def _own_answer(self, space: int, subject: Subject | None) -> list[Waiting] | None:
         """What a node itself says of a resource: its properties, its children, an id of it; None for other names."""
         resource = subject.resource if isinstance(subject, Selection) else subject
@@ -196,7 +204,8 @@ class Pulling:
             return [] if id is None else [(f"{key_of(space, plain)}$id", vle(id))]
         if resource.meta == "ls":
             key = key_of(space, Resource(resource.scheme, resource.path))
-            found = children(key, [*face.catalogue.names(), *face.machine.declared_keys()])
+            below = children(key, [*face.catalogue.names(), *face.machine.declared_keys()])
+            found = [child for child in below if self._may_have(child, b"")]
             names = [
                 str(Resource(self._face.machine.session.prefix, place[1].path)).encode()
                 for one in found

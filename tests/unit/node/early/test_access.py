@@ -54,3 +54,29 @@ def test_what_a_device_may_not_have_is_neither_pushed_nor_pulled(router: elea.Se
         device.talk(0.1)
 
         assert device.payloads() == [b"kept/open/1", b"kept/open/2"]
+
+
+def test_a_subscriber_that_is_denied_is_told_so(router: elea.Session) -> None:
+    set_rules(router, flows=("ingress",))
+    with EarlyClient(locator_of(router, "zenoh2018", "udp")) as device:
+        assert device.subscribe(2, "zenoh://kept/secret/1") == 7
+        assert device.subscribe(4, "zenoh://kept/open/1") == 0
+
+
+def test_names_and_properties_of_what_a_device_may_not_have_are_not_told(router: elea.Session) -> None:
+    with EarlyClient(locator_of(router, "zenoh2018", "tcp"), b"owner") as owner:
+        m = owner.m
+        owner.declare(
+            m.ResourceDecl(2, b"zenoh://kept/secret/1", (m.Property(3, b"x"),)),
+            m.ResourceDecl(4, b"zenoh://kept/open/1", (m.Property(3, b"y"),)),
+        )
+        set_rules(router, flows=("egress",))
+        with EarlyClient(locator_of(router, "zenoh2018", "udp")) as device:
+            pulled = [b"kept/secret/1/property", b"kept/open/1/property", b"kept/secret$ls", b"kept/open$ls"]
+            for number, name in enumerate(pulled):
+                device.declare(m.SelectionDecl(2 * number + 1, b"zenoh://" + name))
+                device.pull(2 * number + 1)
+            device.until(lambda: sum(getattr(one, "prid", None) == 0 for one in device.seen) == len(pulled))
+
+            answered = {one.id for one in device.seen if one.prid != 0}
+            assert answered == {3, 7}
