@@ -18,6 +18,7 @@ from elea.wire.pcap import Gap, PacketCounters, Piece, Reassembler, Segment, Sta
 from tests.fuzz import corpus
 from tests.fuzz.arrowtarget import arrow_target, payload_target
 from tests.fuzz.capturetarget import capture_target
+from tests.fuzz.earlytarget import session_target, tiny_target
 from tests.fuzz.foreigntexts import content_target, rules_target, selector_target
 from tests.fuzz.jsonpayload import json_payload_target
 from tests.fuzz.jsontarget import json_target
@@ -288,6 +289,8 @@ def _all() -> list[Target]:
         _refused_units("xrce2017-packet", "xrce2017", "packet"),
         _unit("xrce2017-stream", "xrce2017", "stream", lambda: _packet_streams("xrce2017")),
         _split(),
+        *(session_target(dialect) for dialect in EARLY),
+        *(tiny_target(dialect) for dialect in EARLY),
         json_target(),
         key_target(),
         puts_target(),
