@@ -17,14 +17,15 @@ from elea.wire.early import Codec, Decorated, Packet, PacketStream
 from elea.wire.pcap import Gap, PacketCounters, Piece, Reassembler, Segment, Start, parse_packet, read_capture
 from tests.fuzz import corpus
 from tests.fuzz.arrowtarget import arrow_target, payload_target
+from tests.fuzz.brokertarget import broker_target
 from tests.fuzz.capturetarget import capture_target
+from tests.fuzz.earlytarget import session_target, tiny_target
 from tests.fuzz.foreigntexts import content_target, rules_target, selector_target
 from tests.fuzz.jsonpayload import json_payload_target
 from tests.fuzz.jsontarget import json_target
 from tests.fuzz.keytarget import key_target
 from tests.fuzz.laws import check_pushes, read_run, require
 from tests.fuzz.putstarget import puts_target
-from tests.fuzz.sessiontarget import session_target
 from tests.fuzz.storetargets import answers_target, import_target, requests_target
 from tests.fuzz.target import Target
 from tests.fuzz.uprotocoltarget import uprotocol_target
@@ -289,7 +290,9 @@ def _all() -> list[Target]:
         _refused_units("xrce2017-packet", "xrce2017", "packet"),
         _unit("xrce2017-stream", "xrce2017", "stream", lambda: _packet_streams("xrce2017")),
         _split(),
-        session_target(),
+        broker_target(),
+        *(session_target(dialect) for dialect in EARLY),
+        *(tiny_target(dialect) for dialect in EARLY),
         json_target(),
         key_target(),
         puts_target(),

@@ -149,13 +149,13 @@ def a_periodic_subscriber_gets_samples_in_its_windows_only(endpoint: Endpoint) -
     name = endpoint.name("a")
     with endpoint.opened() as subscriber, endpoint.opened() as writer:
         m = subscriber.m
-        window = m.SubscriberDeclParams(800, 16384, 400)
+        window = m.SubscriberDeclParams(1500, 16384, 400)
         mode = m.SubscriptionModeId.PeriodicPushModeId
         subscriber.declared(m.ResourceDecl(2, name), m.SubscriberDecl(2, mode, window))
         writer.write(name, b"1")
         writer.write(name, b"2")
         subscriber.silent("StreamData", "WriteData")
-        message = subscriber.hear("StreamData", patience=endpoint.patience + 1.0)
+        message = subscriber.hear("StreamData", patience=endpoint.patience + 2.0)
         if message.payload != b"1":
             raise Failed(f"{message.payload!r} came first")
         subscriber.gets(b"2")

@@ -155,8 +155,8 @@ def silence_for_a_lease_ends_the_session(endpoint: Endpoint) -> None:
 
 @check("Z18-LIV-02", module="discovery")
 def any_message_renews_the_lease(endpoint: Endpoint) -> None:
-    with endpoint.opened(lease=5) as talk:
-        for _ in range(5):
+    with endpoint.opened(lease=10) as talk:
+        for _ in range(7):
             talk.silent("Close")
             talk.say(talk.m.KeepAlive(talk.pid))
         talk.alive()

@@ -138,7 +138,7 @@ class Client(Channels):
         self.is_2017 = dialect == "xrce2017"
         self._pid = pid
         self._mtu = mtu
-        self._lease = int(lease * 10)
+        self._lease = max(1, int(lease * 10)) if lease else 0  # 0 would promise nothing
         self._peer_lease = 0
         self._streamed = streamed
         self._largest = largest

@@ -225,3 +225,14 @@ def test_a_refused_declaration_gives_no_name() -> None:
     assert not client.ours.spaces.get(0)
     with pytest.raises(RuleBroken):
         client.declare([m.ResourceDecl(3, b"zenoh://a")])
+
+
+def test_a_packet_with_two_faults_ends_a_session_once() -> None:
+    client, broker = linked()
+    wrong = ZENOH2018.encode(m.Declare(0, (m.ForgetResourceDecl(0),), committed=True))
+
+    found = broker.receive(wrong + b"\0", 0.0)
+
+    assert [event.reason for event in found if isinstance(event, Ended)] == [255]
+    assert [packet.hex() for packet in broker.session.to_send(0.0)] == ["050662726f6b6572ff"]
+    assert client.session.is_open

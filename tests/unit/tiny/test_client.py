@@ -321,6 +321,14 @@ def test_a_lease_is_kept_and_watched() -> None:
     assert (client.state, client.taken()[-1].kind) == (CLOSED, "closed")
 
 
+@pytest.mark.parametrize(("lease", "said"), [(0.0, "00"), (0.01, "01"), (1.0, "0a")])
+def test_a_lease_is_told_in_tenths_of_a_second(lease: float, said: str) -> None:
+    client = Client(b"t", lease=lease)
+    client.open(0.0)
+
+    assert client.poll(0.0)[0].hex() == f"03010174{said}00"
+
+
 def test_a_node_that_acknowledges_nothing_is_given_up() -> None:
     world = World().opened()
     client = world.client

@@ -133,9 +133,10 @@ class Session:
 
     def fail(self, error: EleaError) -> Ended:
         """End because of what the other node did: say Close, with the reason for it."""
-        self.refuse(reason_of(error))
-        self.failure = error
-        return Ended(reason_of(error), error)
+        if self.failure is None:  # else the rest of the same packet has ended it already
+            self.refuse(reason_of(error))
+            self.failure = error
+        return Ended(reason_of(self.failure), self.failure)
 
     def conduit(self, id: int = 0) -> Conduit:
         """A conduit, which comes into being with its first use (Z18-CON-04)."""

@@ -20,7 +20,7 @@ from tests.fuzz import corpus
 from tests.fuzz.laws import require
 from tests.fuzz.target import Target
 
-__all__ = ["session_target"]
+__all__ = ["broker_target"]
 
 GENERATIONS: Final = (ZENOH2018, XRCE2017)
 MOST: Final = 32
@@ -64,7 +64,7 @@ def packets_of(data: bytes) -> tuple[Generation, bool, list[bytes]]:
     return GENERATIONS[first & 1], bool(first & 2), found
 
 
-def session_target() -> Target:
+def broker_target() -> Target:
     """Sessions of both dialects, over streams and datagrams."""
 
     def decode(data: bytes) -> list[Any]:
