@@ -50,7 +50,7 @@ USERS = {"ann": "secret-a", "bob": "secret-b"}
 BOTH = ("ingress", "egress")
 OPEN, SECRET = "k/open/1", "k/secret/1"
 KEYS = (OPEN, SECRET)
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 Found = dict[str, list[str]]
 """What somebody got, by what was tried."""

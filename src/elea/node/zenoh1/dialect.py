@@ -15,6 +15,7 @@ from elea.node.connection import Connection
 from elea.node.dialect import Dialect, Machine
 from elea.node.zenoh1.encoder import Zenoh1Encoder
 from elea.node.zenoh1.machine import REASONS, Zenoh1Machine
+from elea.node.zenoh1.namedroutes import RememberedNames
 from elea.protocol.zenoh1.opening import Acceptor, Initiator
 from elea.protocol.zenoh1.terms import Offer
 
@@ -36,6 +37,8 @@ class Zenoh1Dialect(Dialect):
         super().__init__("zenoh1", links)
         node, settings = links.node, links.settings
         self.encoder = Zenoh1Encoder(node.loop, node.stamper)
+        self.names = RememberedNames()
+        """Names of keys that the sessions remember."""
         self.on_joining: Callable[[Zenoh1Face], None] | None = None
         """Told of a face before it becomes part of the space, which is locked."""
         self.on_oam: Callable[[Zenoh1Face, Oam], None] | None = None

@@ -15,7 +15,7 @@ from elea.node.outboxface import OutboxFace
 from elea.node.route import Route
 from elea.node.zenoh1.controlcodec import ResourceTable, UnknownResource, from_wire, to_wire
 from elea.node.zenoh1.fanout import Fanout
-from elea.node.zenoh1.namedroutes import FrameScanner, NamedRoutes
+from elea.node.zenoh1.namedroutes import FrameScanner, NamedRoutes, RememberedNames
 from elea.node.zenoh1.sessionqueries import SessionQueries
 from elea.protocol.zenoh1.terms import Agreement
 from elea.space.face import Control, Request, Response, ResponseFinal, Subject
@@ -48,11 +48,19 @@ SCANNED: Final = 1_024
 class Zenoh1Face(OutboxFace):
     """The space's view of a neighbour (`Face`), and the receiver's view of the space (`Sink`)."""
 
-    def __init__(self, node: Node, agreement: Agreement, subject: Subject, outbox: Outbox, encoder: Encoder) -> None:
+    def __init__(
+        self,
+        node: Node,
+        agreement: Agreement,
+        subject: Subject,
+        outbox: Outbox,
+        encoder: Encoder,
+        names: RememberedNames | None = None,
+    ) -> None:
         super().__init__(node, subject, outbox, encoder)
         self.agreement = agreement
         self.resources = ResourceTable()
-        self.routes = NamedRoutes(self._find)
+        self.routes = NamedRoutes(self._find, names)
         self._numbered = outbox.link.reliable
         self.unroutable = 0  # samples whose key makes no sense
         self.ignored = 0  # control messages whose key makes no sense

@@ -147,7 +147,8 @@ class Zenoh1Machine(Machine):
             link=link.remote,
             local=link.local,
         )
-        session = Zenoh1Face(self._dialect.links.node, agreement, subject, outbox, self._dialect.encoder)
+        dialect = self._dialect
+        session = Zenoh1Face(dialect.links.node, agreement, subject, outbox, dialect.encoder, dialect.names)
         stalled = SessionClosed(CloseReason.UNRESPONSIVE, "the other node takes no more messages")
         session.on_stalled = lambda: connection.end(stalled)
         session.on_oam = self._dialect.on_oam
@@ -289,5 +290,7 @@ class Zenoh1Machine(Machine):
             self.receiver.give_up()
         if self._memory is not None:
             self._memory.close()
+        if self.session is not None:
+            self.session.routes.end()
         if self.memory is not None:
             self.memory.close()
