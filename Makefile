@@ -5,8 +5,10 @@ BIN := $(VENV)/bin
 COMPILED := .build/compiled
 COMPILED_TESTS := $(addprefix tests/unit/,model wire notation io protocol space node api testing) tests/property tests/vectors
 FUZZ_RUNS ?= 500000
+MUTATIONS ?= 20
+SEED ?= 1
 
-.PHONY: demo test test-python test-spark test-long test-compiled test-fallback lint bench fuzz generate compiled clean
+.PHONY: demo test test-python test-spark test-long test-compiled test-fallback lint bench fuzz mutate generate compiled clean
 
 demo: $(VENV)/.demo
 	$(BIN)/elea demo $(DEMO)
@@ -52,6 +54,10 @@ bench: $(VENV)/.bench compiled
 fuzz: $(VENV)/.fuzz
 	$(BIN)/python -m tests.fuzz --runs $(FUZZ_RUNS)
 
+# Whether tests notice that code is wrong: a sample of mutations, drawn by seed; some minutes (tests/mutate.py).
+mutate: $(VENV)/.mutate
+	$(BIN)/python -m tests.mutate --count $(MUTATIONS) --seed $(SEED)
+
 generate: $(VENV)/.elea
 	$(BIN)/python -m elea.notation.generate
 
@@ -81,6 +87,10 @@ $(VENV)/.test: $(VENV)/.elea
 
 $(VENV)/.bench: $(VENV)/.test
 	ELEA_COMPILE=0 $(BIN)/pip install --quiet --editable '.[bench]'
+	touch $@
+
+$(VENV)/.mutate: $(VENV)/.test
+	ELEA_COMPILE=0 $(BIN)/pip install --quiet --editable '.[mutate]'
 	touch $@
 
 $(VENV)/.fuzz: $(VENV)/.test

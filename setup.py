@@ -3,7 +3,8 @@
 That is the codecs, and the modules between them and a user's call; nothing else is worth it.
 
 `ELEA_COMPILE=0` skips the compilation (editable installs do, so that an edit takes effect at once), `ELEA_COMPILE=1`
-makes a failure an error.
+makes a failure an error. pip asks several times what a build needs and what it is called: mypyc runs only when it is
+built. A wheel without machine code is tagged as one for every machine.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from setuptools import Extension, setup
+from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
 
 ELEA = Path("src/elea")
@@ -94,29 +96,36 @@ WAY_OF_A_MESSAGE = [
 """Of uProtocol: a sixth less for a message that comes."""
 
 WANTED = os.environ.get("ELEA_COMPILE", "auto")
+BUILDING = {"bdist_wheel", "build", "build_ext", "develop", "editable_wheel", "install"}
+"""Commands that need the modules; the others ask for names and requirements only."""
 
 
 def extensions() -> list[Extension]:
     """Modules as C extensions, or none if that is not wanted or cannot be."""
-    if WANTED == "0":
+    if WANTED == "0" or not BUILDING & set(sys.argv[1:]):
         return []
+    sources = [*CODECS, *WAY_OF_A_SAMPLE, *WAY_OF_A_QUERY, *WAY_OF_A_MESSAGE]
+    say(f"{len(sources)} modules are made machine code, which takes some minutes; ELEA_COMPILE=0 leaves them plain")
     try:
         from mypyc.build import mypycify
 
         modules: list[Extension] = mypycify(
-            [
-                *(str(ELEA / each) for each in (*CODECS, *WAY_OF_A_SAMPLE, *WAY_OF_A_QUERY, *WAY_OF_A_MESSAGE)),
-                "--ignore-missing-imports",
-            ],
+            [*(str(ELEA / each) for each in sources), "--ignore-missing-imports"],
             opt_level="3",
             strip_asserts=False,
         )
     except BaseException as error:  # mypyc ends the process on what it cannot compile
         if WANTED == "1" or isinstance(error, KeyboardInterrupt):
             raise
-        sys.stderr.write(f"elea: everything stays plain Python: {error}\n")
+        say(f"everything stays plain Python: {error}")
         return []
     return modules
+
+
+def say(text: str) -> None:
+    """What is going on, for `pip install -v` and `python -m build`."""
+    sys.stderr.write(f"elea: {text}\n")
+    sys.stderr.flush()
 
 
 class OptionalBuild(build_ext):
@@ -128,11 +137,21 @@ class OptionalBuild(build_ext):
         except Exception as error:
             if WANTED == "1":
                 raise
-            sys.stderr.write(f"elea: everything stays plain Python: {error}\n")
+            say(f"everything stays plain Python: {error}")
             self.extensions.clear()
+            self.distribution.ext_modules = []
 
     def get_outputs(self, *args: Any) -> list[str]:
         return [] if not self.extensions else super().get_outputs(*args)
 
 
-setup(ext_modules=extensions(), cmdclass={"build_ext": OptionalBuild})
+class HonestWheel(bdist_wheel):
+    """A wheel that is for one kind of machine only if there is machine code in it."""
+
+    def run(self) -> None:
+        self.run_command("build_ext")  # first: whether it succeeds decides what the wheel is
+        self.root_is_pure = not self.distribution.ext_modules
+        super().run()
+
+
+setup(ext_modules=extensions(), cmdclass={"build_ext": OptionalBuild, "bdist_wheel": HonestWheel})

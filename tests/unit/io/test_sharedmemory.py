@@ -286,3 +286,18 @@ def test_a_node_has_one_door() -> None:
 
 def test_only_bare_streams_of_one_machine_share_memory() -> None:
     assert not shares_machine(object())
+
+
+def test_memory_is_not_offered_to_another_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    if compiled():  # machine code does not look for what was put in its place
+        return
+    monkeypatch.setattr("elea.io.sharedmemory._same_user", lambda _: False)
+    door, tokens, pool = MemoryHandover(NODE), list[bytes](), Pool(POOL)
+    try:
+        out = SharedOut(NODE, pool, tokens.append)
+        assert out.room(1) == 0
+
+        assert tokens == []
+        assert pool.take() == Pool(POOL).take()  # it has its memory back
+    finally:
+        door.close()

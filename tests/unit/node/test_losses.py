@@ -171,6 +171,17 @@ def test_losses_of_a_link_count_for_its_node_also_after_its_end() -> None:
     assert node.counts == {"full": 0, "closed": 4, "refused": 0, "oversized": 0}
 
 
+def test_losses_of_one_reason_are_summed() -> None:
+    node = Losses()
+    link = Losses(node)
+
+    link.add("full", 2)
+    link.add("full", 3)
+    link.add("closed", 1)
+
+    assert link.counts == node.counts == {"full": 5, "closed": 1, "refused": 0, "oversized": 0}
+
+
 # -- a put in the moment in which a link has ended and the space does not know -----------------------------------------
 
 

@@ -66,6 +66,17 @@ class ForgetfulFiles(Files):
     def __init__(self) -> None:
         self.safe: dict[Path, bytearray] = {}
         self.pending: dict[Path, list[tuple[int, bytes]]] = {}
+        self.unnamed: dict[Path, bytearray | None] = {}
+        """Names that are not on the disk for sure, and what they stood for before."""
+
+    def open(self, path: Path, *, create: bool = False) -> Handle:
+        if create and not path.exists():
+            self.unnamed.setdefault(path, None)
+        return super().open(path, create=create)
+
+    def sync_directory(self, path: Path) -> None:
+        super().sync_directory(path)
+        self.unnamed = {one: before for one, before in self.unnamed.items() if one.parent != path}
 
     def write(self, handle: Handle, parts: Sequence[bytes | memoryview], offset: int) -> None:
         self.pending.setdefault(handle.path, []).append((offset, b"".join(parts)))
@@ -81,7 +92,10 @@ class ForgetfulFiles(Files):
         del self.safe.setdefault(handle.path, bytearray())[size:]
 
     def rename(self, old: Path, new: Path) -> None:
+        before = self.safe.get(new) if new.exists() else None
         super().rename(old, new)
+        self.unnamed.pop(old, None)
+        self.unnamed.setdefault(new, before)
         self.safe[new] = self.safe.pop(old, bytearray())
         self.pending.pop(new, None)
 
@@ -98,7 +112,11 @@ class ForgetfulFiles(Files):
                 for start in range(0, len(octets), 512):
                     if random.random() < 0.5:
                         _overlay(data, offset + start, octets[start : start + 512])
-            if path.exists():
+            if path in self.unnamed and random.random() < 0.5:
+                before = self.unnamed[path]
+                if before is not None:
+                    (target / path.name).write_bytes(before)
+            elif path.exists():
                 (target / path.name).write_bytes(data)
 
 

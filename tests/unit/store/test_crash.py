@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from elea.store import Range, Retention, open_log
+from elea.store import Range, Retention, Sync, open_log
 from elea.store.recovery import CATALOGUE
 from tests.unit.store.faults import ForgetfulFiles
 from tests.unit.store.samples import sample
@@ -184,6 +184,49 @@ def test_power_cut_at_any_point_leaves_everything_acknowledged(memory_path: Path
 
     assert files.points >= set(POINTS)
     assert files.cuts > 50
+
+
+def test_power_cut_forgets_a_name_that_was_not_synced(memory_path: Path) -> None:
+    """That the file system of these tests does forget: else nothing is shown by what survives it."""
+    files = ForgetfulFiles()
+    (memory_path / "there").mkdir()
+    handle = files.open(memory_path / "there" / "new", create=True)
+    files.write(handle, [b"x"], 0)
+    files.sync(handle)
+    left = set()
+    for seed in range(20):
+        files.power_cut(memory_path / f"cut{seed}", Random(seed))
+        left.add((memory_path / f"cut{seed}" / "new").exists())
+    assert left == {True, False}
+
+    files.sync_directory(memory_path / "there")
+    for seed in range(20, 40):
+        files.power_cut(memory_path / f"cut{seed}", Random(seed))
+        assert (memory_path / f"cut{seed}" / "new").read_bytes() == b"x"
+
+
+@pytest.mark.parametrize("step", ["checkpoint", "roll", "close"])
+def test_power_cut_of_a_relaxed_log_leaves_what_was_there_at_a_step_that_syncs(memory_path: Path, step: str) -> None:
+    path = memory_path / "log"
+    open_log(path).close()
+    files = ForgetfulFiles()
+    log = open_log(path, sync=Sync.RELAXED, segment_bytes=SEGMENT_BYTES, files=files)
+    log.append([sample(n, key="k", payload=b"%d" % n) for n in range(30)])
+    {"checkpoint": log.checkpoint, "roll": log.shelf.roll, "close": log.close}[step]()
+    if step != "close":
+        log.append([sample(n, key="k", payload=b"%d" % n) for n in range(30, 35)])  # these may go
+
+    for seed in range(20):
+        copy = memory_path / f"cut{seed}"
+        files.power_cut(copy, Random(seed))
+        shutil.copy(path / CATALOGUE, copy / CATALOGUE)
+        with open_log(copy, segment_bytes=SEGMENT_BYTES) as cut:
+            assert cut.damage == [], seed
+            assert [int(record.payload) for _, record in cut.read(Range())] == list(range(cut.end)), seed
+            assert cut.end >= 30, seed
+            assert (cut.epoch == log.epoch) is (step == "close")  # what may have gone is told by another epoch
+    if step != "close":
+        log.close()
 
 
 def test_reader_undoes_a_change_of_the_catalogue_in_which_its_writer_died(tmp_path: Path) -> None:

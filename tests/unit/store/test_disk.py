@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ import pytest
 
 from elea.model.errors import StoreError, StoreFull, StoreReadOnly
 from elea.store import Log, State, Sync, open_log
-from elea.store.disk import POISONED
+from elea.store.disk import POISONED, DiskShelf
 from elea.store.recovery import segment_name
 from tests.unit.store.faults import FailingFiles
 from tests.unit.store.samples import sample, stored
@@ -303,3 +304,38 @@ def test_reader_changes_no_octet_beside_a_writer(memory_path: Path) -> None:
 
         assert {file.name: file.read_bytes() for file in (memory_path / "log").iterdir()} == before
         assert log.append([sample(1)]).first == 1
+
+
+class FailingCommit:
+    """A database whose next COMMIT fails, as on a full disk."""
+
+    def __init__(self, inner: object) -> None:
+        self._inner = inner
+        self.fails = True
+
+    def execute(self, text: str, *parameters: object) -> object:
+        if text == "COMMIT" and self.fails:
+            self.fails = False
+            raise sqlite3.OperationalError("disk I/O error")
+        return self._inner.execute(text, *parameters)  # type: ignore[attr-defined]
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._inner, name)
+
+
+def test_failed_commit_of_the_catalogue_changes_nothing_and_the_next_one_counts(memory_path: Path) -> None:
+    with open_log(memory_path / "log") as log:
+        log.append([sample(0), sample(1)])
+        log.move_cursor("one", 1)
+        assert isinstance(log.shelf, DiskShelf)
+        catalogue = log.shelf._catalogue
+        catalogue._db = FailingCommit(catalogue._db)  # type: ignore[assignment]
+
+        with pytest.raises(StoreError):
+            log.move_cursor("two", 2)
+        assert log.cursors() == {"one": 1}
+        log.move_cursor("three", 0)
+
+    with open_log(memory_path / "log") as again:  # its sum is right: the catalogue is not taken for damaged
+        assert again.damage == []
+        assert again.cursors() == {"one": 1, "three": 0}

@@ -439,3 +439,36 @@ def test_times_in_the_future_of_the_format_are_stored(log: Log) -> None:
 
     assert log.latest("k") == Stored(0, sample(0, key="k", time=(1 << 32) - 1))
     assert ((1 << 32) - 1) * SECOND < 1 << 64
+
+
+@pytest.mark.parametrize("newest_first", [False, True])
+@pytest.mark.parametrize("end", [998, 999, 1000, 1001, 1002])
+def test_range_that_ends_beside_the_last_row_of_a_large_block(tmp_path: Path, end: int, newest_first: bool) -> None:
+    with open_log(tmp_path / "log") as log:
+        log.append([sample(number) for number in range(1000)])
+        log.append([sample(number) for number in range(1000, 1002)])
+
+        found = [one.position for one in log.read(Range(start=997, end=end, newest_first=newest_first))]
+        ipc = list(log.read_ipc(Range(start=0, end=end)))
+
+    wanted = list(range(997, end))
+    assert found == (wanted[::-1] if newest_first else wanted)
+    assert pa.ipc.open_stream(b"".join(ipc)).read_all().num_rows == end
+
+
+def test_repeats_within_a_batch_are_stored_once() -> None:
+    one, two = (sample(number, source=(b"\x07", 1, number)) for number in (1, 2))
+    with memory_log() as log:
+        receipt = log.append([one, two, one, one])
+
+        assert (receipt.rows, receipt.repeated) == (2, {2: 0, 3: 0})
+        assert [stored.record.source_sn for stored in log.read()] == [1, 2]
+
+
+def test_equal_stamps_of_one_node_are_decided_by_position() -> None:
+    with memory_log() as log:
+        log.append([sample(1, key="k", time=5, payload=b"first"), sample(2, key="k", time=5, payload=b"second")])
+        newest = log.latest("k")
+
+    assert newest is not None
+    assert (newest.position, newest.record.payload) == (1, b"second")

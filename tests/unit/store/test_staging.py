@@ -145,3 +145,21 @@ def test_damage_is_named_and_stops_only_its_writer(tmp_path: Path) -> None:
 def test_names_that_could_be_something_else_are_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(StoreError, match="is no name of a piece"):
         Staging(tmp_path).stage(W, 0, name, b"", 0.0)
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_staged_pieces_are_gone_after_an_abort(tmp_path: Path, kept: bool) -> None:
+    staging = Staging(tmp_path if kept else None)
+    staging.stage(W, 3, "a", b"1234", 0.0)
+    staging.stage(W, 3, "b", b"12", 0.0)
+    staging.stage(W, 4, "other", b"1", 0.0)
+
+    staging.drop(W, 3)
+
+    assert staging.octets == 1
+    with pytest.raises(StoreError, match="piece a of batch 3"):
+        staging.load(W, 3, "a")
+    assert staging.load(W, 4, "other") == b"1"
+    assert staging.committed(W, 3) is None
+    if kept:
+        assert [path.name for path in tmp_path.iterdir()] == ["b0.0.4.other"]
