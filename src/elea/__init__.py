@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from elea.model.errors import ZError as ZError
     from elea.model.keyexpr import KeyExpr as KeyExpr
     from elea.model.keyexpr import SetIntersectionLevel as SetIntersectionLevel
+    from elea.model.predicate import Predicate as Predicate
     from elea.model.qos import CongestionControl as CongestionControl
     from elea.model.qos import ConsolidationMode as ConsolidationMode
     from elea.model.qos import Locality as Locality
@@ -116,6 +117,7 @@ _HOMES = {
     "model.encoding": "Encoding",
     "model.errors": "ZError",
     "model.keyexpr": "KeyExpr SetIntersectionLevel",
+    "model.predicate": "Predicate",
     "model.qos": "CongestionControl ConsolidationMode Locality Priority QueryTarget Reliability SampleKind",
     "model.selector": "Parameters Selector",
 }

@@ -21,7 +21,7 @@ def test_every_door_brings_the_same_rows(spark: Any) -> None:
     finally:
         doors.close()
 
-    assert {door: found[door] for door in DOORS} == {door: [expected(text) for text in FEW] for door in DOORS}
+    assert {door: found[door] for door in DOORS} == {door: [expected(text, door) for text in FEW] for door in DOORS}
 
 
 def test_each_predicate_chooses_some_samples() -> None:

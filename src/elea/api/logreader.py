@@ -85,7 +85,7 @@ class LogReader:
 
     def _first(self, start: Start) -> int:
         if start.history:
-            positions = self._look(newest_first=True, limit=start.history)
+            positions = self._look(newest_first=True, limit=start.history, where=self._where)
             return positions[-1] if positions else self.end
         if isinstance(start.since, int):
             positions = self._look(start=start.since or None, limit=1)
@@ -100,9 +100,12 @@ class LogReader:
         return self.end
 
     def _look(self, **wanted: Any) -> list[int]:
-        """The first and the last position of a range; takes the log as it is for the one to follow."""
+        """The first and the last position of a range; takes the log as it is for the one to follow.
+
+        Without the predicate, as a rule: a log need not be searched for a sample to know where it ends.
+        """
         found: list[int] = []
-        reading = self._session.read(self._key, where=self._where, **wanted)
+        reading = self._session.read(self._key, **wanted)
         for batch in reading:
             column = batch.column("position")
             found = [found[0] if found else column[0].as_py(), column[batch.num_rows - 1].as_py()]

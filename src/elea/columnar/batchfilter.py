@@ -34,6 +34,9 @@ _SCHEMA: Final = pa.schema(
         "size": pa.int64(),
     }
 )
+LOOKED: Final = 1 << 18
+"""Bytes of samples that are looked into between two looks whether somebody waits."""
+
 _ENUMERATIONS: Final[dict[tuple[str, ...], Enumeration]] = {
     (name,): its for name, its in METADATA.items() if isinstance(its, Enumeration)
 }
@@ -66,13 +69,13 @@ class BatchFilter:
         self.unreadable = 0
         """Samples whose payload is not what its encoding says."""
 
-    def filter(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows for which the predicate holds."""
+    def filter(self, batch: pa.RecordBatch, alive: Callable[[], object] | None = None) -> pa.RecordBatch:
+        """The rows for which the predicate holds; `alive` is called now and then, and may raise to end it."""
         found = batch
         if self._expression is not None:
             found = batch.filter(self._quick_mask(batch))
         if self._where is not None and found.num_rows:
-            chosen = self._chosen(found, self._where)
+            chosen = self._chosen(found, self._where, alive)
             if len(chosen) < found.num_rows:
                 found = found.take(pa.array(chosen, pa.int64()))
             self.unreadable = self._where.unreadable
@@ -96,19 +99,20 @@ class BatchFilter:
         found = acero.Declaration.from_sequence(plan).to_table(use_threads=False)
         return found.column("verdict").combine_chunks()
 
-    def _chosen(self, batch: pa.RecordBatch, where: SamplePredicate) -> list[int]:
+    def _chosen(self, batch: pa.RecordBatch, where: SamplePredicate, alive: Callable[[], object] | None) -> list[int]:
         names = ("key", "payload", "kind", "ntp64", "stamp_id", "encoding", "schema", "qos")
         rows = zip(*[batch.column(name).to_pylist() for name in names], strict=True)
-        return [
-            at
-            for at, (key, payload, kind, ntp64, stamp_id, encoding, schema, qos) in enumerate(rows)
-            if where.takes_parts(
-                key,
-                payload,
-                qos,
-                (kind == 1, None if ntp64 is None else (ntp64, stamp_id or b""), encoding, schema, None, None),
-            )
-        ]
+        found: list[int] = []
+        looked = 0
+        for at, (key, payload, kind, ntp64, stamp_id, encoding, schema, qos) in enumerate(rows):
+            stamp = None if ntp64 is None else (ntp64, stamp_id or b"")
+            if where.takes_parts(key, payload, qos, (kind == 1, stamp, encoding, schema, None, None)):
+                found.append(at)
+            looked += 64 + len(payload)
+            if looked > LOOKED and alive is not None:
+                looked = 0
+                alive()
+        return found
 
 
 def _is_quick(term: Condition) -> bool:

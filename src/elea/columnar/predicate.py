@@ -17,12 +17,13 @@ import pyarrow.compute as pc
 
 from elea.model.predicate import Predicate
 from elea.model.predicate import typed as t
+from elea.model.predicate.closure import type_at
 from elea.model.predicate.constants import Given
 from elea.model.predicate.functions import number_of, point_of
 from elea.model.predicate.syntax import Field, Metadata
 from elea.model.predicate.types import Enumeration, ListOf, Record, Scalar, Type
 
-__all__ = ["FORMS", "expression", "record_of", "type_of_arrow"]
+__all__ = ["FORMS", "expression", "record_of"]
 
 Expression = Any
 """`pc.Expression`, for which there are no stubs."""
@@ -71,7 +72,7 @@ def expression(
 
     def type_of(leaf: t.Leaf) -> Type | None:
         path = _path_of(leaf)
-        return None if path is None else _type_at(record, path)
+        return None if path is None else type_at(record, path)
 
     compiler = _Compiler(predicate, schema, readable)
     return compiler.term(t.lower(predicate, type_of, names=names, strict=strict))
@@ -81,11 +82,6 @@ def record_of(schema: pa.Schema, enumerations: Mapping[tuple[str, ...], Enumerat
     """The types of columns, as far as predicates care."""
     known = enumerations or {}
     return Record(tuple((field.name, _known_type(field, (field.name,), known)) for field in schema))
-
-
-def type_of_arrow(type: pa.DataType) -> Type:
-    """The type of one column."""
-    return _known_type(pa.field("", type), ("",), {})
 
 
 def _known_type(field: pa.Field, path: tuple[str, ...], known: Mapping[tuple[str, ...], Enumeration]) -> Type:
@@ -107,12 +103,6 @@ def _known_type(field: pa.Field, path: tuple[str, ...], known: Mapping[tuple[str
     if pa.types.is_string(its) or pa.types.is_large_string(its) or pa.types.is_string_view(its):
         return Scalar.STRING
     return Scalar.TIME if pa.types.is_timestamp(its) else Scalar.BINARY
-
-
-def _type_at(record: Type | None, path: tuple[str | int, ...]) -> Type | None:
-    from elea.model.predicate.closure import type_at
-
-    return type_at(record, path)
 
 
 def _path_of(leaf: t.Leaf) -> tuple[str | int, ...] | None:
@@ -146,7 +136,7 @@ class _Compiler:
                 if not is_content or self._readable is None:
                     return is_null
                 return pc.if_else(self._readable, is_null, pc.scalar(pa.scalar(None, pa.bool_())))
-            case t.Applied():
+            case _:
                 return self._applied(node)
 
     def _is_null(self, value: t.Column | t.Applied | None) -> Expression:
@@ -187,8 +177,7 @@ class _Compiler:
     # -- values
 
     def _value(self, value: t.Value) -> Expression:
-        if isinstance(value, t.Fixed):
-            return pc.scalar(value.value)
+        assert not isinstance(value, t.Fixed)  # `_as` has seen to it
         if isinstance(value, t.Applied):
             return self._applied(value)
         column = self._column(value)

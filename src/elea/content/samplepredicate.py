@@ -12,11 +12,11 @@ from elea.model.encoding import CUSTOM_ENCODING, Encoding
 from elea.model.errors import DecodeError
 from elea.model.predicate import Predicate, compile_test
 from elea.model.predicate.closure import path_getter
-from elea.model.predicate.syntax import Condition, Field, Metadata, Property
+from elea.model.predicate.syntax import Condition, Field, Like, Match, Metadata, Property, walk
 from elea.model.timestamp import datetime_from_ns, ns_from_ntp64
 from elea.wire.details import DEFAULT_QOS, Parts, RawSample, unpack_parts
 
-__all__ = ["SamplePredicate", "SampleView", "compile_sample", "encoding_text", "sample_test"]
+__all__ = ["SamplePredicate", "SampleView", "compile_sample", "encoding_text", "sample_test", "view_of"]
 
 _PLAIN_PARTS: Final[Parts] = (False, None, 0, None, None, None)
 
@@ -103,22 +103,18 @@ class SamplePredicate:
 
     def takes(self, key: str, meta: bytes | None, payload: bytes, qos: int = DEFAULT_QOS) -> bool:
         """Whether a sample, with its details packed, is one of those wanted."""
-        if meta is None:
-            return self.takes_view(SampleView(key, payload, qos, _PLAIN_PARTS, self._contents))
-        try:
-            parts = unpack_parts(meta)
-        except DecodeError:
-            self.unreadable += 1
-            self.refused += 1
-            return False
-        return self.takes_view(SampleView(key, payload, qos, parts, self._contents))
+        return self.takes_view(view_of(key, (0, 0, b"", qos, meta, payload), self._contents))
 
     def takes_parts(self, key: str, payload: bytes, qos: int, parts: Parts) -> bool:
         """The same for those who have columns."""
         return self.takes_view(SampleView(key, payload, qos, parts, self._contents))
 
-    def takes_view(self, view: SampleView) -> bool:
-        """The same for a sample that others look into, too."""
+    def takes_view(self, view: SampleView | None) -> bool:
+        """The same for a sample that others look into, too; None is one whose details make no sense."""
+        if view is None:
+            self.unreadable += 1
+            self.refused += 1
+            return False
         if self._test(view) is True:
             self.passed += 1
             return True
@@ -132,6 +128,11 @@ class SamplePredicate:
         takes = self.takes
         found = [raw for raw in run if takes(key, raw[4], raw[5], raw[3])]
         return found if len(found) < len(run) else cast("list[RawSample]", run)
+
+    @property
+    def weight(self) -> int:
+        """How many steps it may take for each character of a text, and beside that: terms and lengths of patterns."""
+        return sum(_weight(predicate) for predicate in self.predicates)
 
 
 def compile_sample(
@@ -158,6 +159,22 @@ def compile_sample(
     if parameters is None:
         parameters = [named[f"%{at}"] for at in takewhile(lambda at: f"%{at}" in named, range(100))]
     return SamplePredicate(Predicate(text, parameters), names=named, properties=of_resource)
+
+
+def _weight(predicate: Predicate) -> int:
+    nodes = list(walk(predicate.condition))
+    patterns = [predicate.constant(node.pattern).text or "" for node in nodes if isinstance(node, Like | Match)]
+    return len(nodes) + sum(map(len, patterns))
+
+
+def view_of(key: str, raw: RawSample, contents: Contents = PLAIN) -> SampleView | None:
+    """A sample to look into; None if its details make no sense."""
+    if raw[4] is None:
+        return SampleView(key, raw[5], raw[3], _PLAIN_PARTS, contents)
+    try:
+        return SampleView(key, raw[5], raw[3], unpack_parts(raw[4]), contents)
+    except DecodeError:
+        return None
 
 
 def sample_test(predicate: Predicate, condition: Condition) -> Callable[[SampleView], bool | None]:

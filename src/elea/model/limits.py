@@ -49,6 +49,8 @@ __all__ = [
     "EMPTY_ELEMENTS",
     "ENCODING_SCHEMA_BYTES",
     "FILTERS_REMEMBERED",
+    "FILTER_BYTES",
+    "FILTER_WEIGHT",
     "GUESSES_FREE",
     "GUESS_SOURCES",
     "HELD_OCTETS",
@@ -581,6 +583,14 @@ MEMORY_PENDING: Final = 16
 
 PATIENCE: Final = 5.0
 """Seconds a producer waits for a consumer that takes nothing; half a lease, as for a blocked message on a link."""
+
+FILTER_BYTES: Final = 16_384
+"""Bytes of a payload that a node holds against the predicates of its neighbours; they look at a larger one themselves.
+It is done by the thread that reads from links, so it has to be quick."""
+
+FILTER_WEIGHT: Final = 1024
+"""Terms and characters of patterns of one neighbour's predicates; for heavier ones it gets all samples. Times
+`FILTER_BYTES` that is the most steps a sample can take that was made to take long."""
 
 FILTERS_REMEMBERED: Final = 1024
 """Sets of predicates of neighbours that a node remembers compiled; they change with each subscriber."""

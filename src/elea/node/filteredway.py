@@ -10,10 +10,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from elea.content import SamplePredicate
-from elea.model.limits import FILTERS_REMEMBERED
+from elea.content.samplepredicate import view_of
+from elea.model.limits import FILTER_BYTES, FILTER_WEIGHT, FILTERS_REMEMBERED
 from elea.space.way import Publication, Way
 
 if TYPE_CHECKING:
+    from elea.content import SampleView
     from elea.model.errors import EleaError
     from elea.node.openmetrics import OpenMetrics
     from elea.wire.details import RawSample
@@ -31,9 +33,14 @@ class Filters:
         """Samples that were not sent because no predicate held."""
         self.unreadable = 0
         """Those of them whose payload could not be read."""
+        self.unlooked = 0
+        """Samples that were sent because they are too large to be looked at here."""
+        self.too_heavy = 0
+        """Ways whose predicates are too much work; everything is sent there."""
         self._known: dict[tuple[str, ...], SamplePredicate] = {}
+        self._views: tuple[list[RawSample], list[SampleView | None]] = ([], [])
 
-    def way(self, way: Way, predicates: tuple[str, ...]) -> FilteredWay:
+    def way(self, way: Way, predicates: tuple[str, ...]) -> Way:
         """A way for samples for which one of some predicates holds; the keys of a neighbour share what tests them."""
         where = self._known.pop(predicates, None)
         if where is None:
@@ -41,7 +48,18 @@ class Filters:
             if len(self._known) >= FILTERS_REMEMBERED:
                 del self._known[next(iter(self._known))]  # the one whose way was looked for longest ago
         self._known[predicates] = where
+        if where.weight > FILTER_WEIGHT:
+            self.too_heavy += 1
+            return way
         return FilteredWay(way, where, self)
+
+    def views(self, key: str, run: list[RawSample]) -> list[SampleView | None]:
+        """The samples of a run, to look into: the ways of a route share them, so a payload is decoded once for all."""
+        known, views = self._views
+        if known is not run:
+            views = [view_of(key, raw) for raw in run]
+            self._views = (run, views)
+        return views
 
     def form(self) -> list[dict[str, object]]:
         """What is held against samples, and what came of it."""
@@ -58,8 +76,10 @@ class Filters:
     def meter(self, text: OpenMetrics) -> None:
         """Add to the metrics page."""
         text.family("elea_filtered_samples", "counter", "Samples held against predicates of neighbours.")
-        for result, count in (("sent", self.passed), ("kept_back", self.kept_back), ("unreadable", self.unreadable)):
-            text.sample("elea_filtered_samples_total", count, result=result)
+        for result in ("passed", "kept_back", "unreadable", "unlooked"):
+            text.sample("elea_filtered_samples_total", getattr(self, result), result=result)
+        text.family("elea_heavy_filters", "counter", "Ways whose predicates are too much work to be looked at here.")
+        text.sample("elea_heavy_filters_total", self.too_heavy)
 
 
 class FilteredWay(Way):
@@ -75,8 +95,14 @@ class FilteredWay(Way):
     def chosen(self, key: str, run: list[RawSample]) -> list[RawSample]:
         """Those of a run that are wanted."""
         where, filters = self.where, self._filters
-        unreadable = where.unreadable
-        found = where.chosen(key, run)
+        takes, unreadable = where.takes_view, where.unreadable
+        found: list[RawSample] = []
+        for raw, view in zip(run, filters.views(key, run), strict=True):
+            if len(raw[5]) > FILTER_BYTES:
+                filters.unlooked += 1
+                found.append(raw)
+            elif takes(view):
+                found.append(raw)
         filters.passed += len(found)
         filters.kept_back += len(run) - len(found)
         filters.unreadable += where.unreadable - unreadable

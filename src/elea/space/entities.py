@@ -63,8 +63,6 @@ class Record:
 
     def filter(self, source: Neighbour, predicates: tuple[str, ...], declarations: int) -> None:
         """Add to (or take from) the declarations of a source that have these predicates."""
-        if not predicates:
-            return
         known = self.filters.setdefault(source, {})
         known[predicates] = known.get(predicates, 0) + declarations
         if not known[predicates]:

@@ -106,6 +106,20 @@ def test_batch_without_rows() -> None:
     assert BatchFilter("key = 'a' AND n = 1").filter(batch(1, 0, live=False)).num_rows == 0
 
 
+def test_somebody_may_have_stopped_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("elea.columnar.batchfilter.LOOKED", 1000)
+    looks: list[int] = []
+
+    def alive() -> None:
+        looks.append(1)
+        if len(looks) == 3:
+            raise TimeoutError
+
+    with pytest.raises(TimeoutError):
+        BatchFilter("n = 1").filter(batch(1, 300, live=False), alive)
+    assert len(looks) == 3
+
+
 def test_function_without_a_form_for_columns_is_called_row_by_row() -> None:
     register("elea_test_ends_in_one", lambda key: str(key).endswith("1"), arity=1)
     rows = batch(2, 100, live=False)

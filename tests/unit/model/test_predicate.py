@@ -21,6 +21,7 @@ from elea.model.limits import (
 from elea.model.predicate import Predicate, compile_row, is_predicate
 from elea.model.predicate.functions import register
 from elea.model.predicate.patterns import glob_pattern, like_pattern
+from elea.model.predicate.syntax import Literal
 from elea.model.predicate.typed import check
 from elea.model.predicate.types import Enumeration, Scalar, record
 
@@ -209,6 +210,9 @@ def test_what_a_sample_says_is_checked_without_a_schema(text: str) -> None:
         ("at = naive", True),
         ("price < 2", True),
         ("price = price", True),
+        ("price = 1.5", True),
+        ("a < price", True),
+        ("inRange(rec.list, [1], [2])", None),
         ("list = list", None),
         ("raw = 'x'", None),
         ("list[1].x = 5", True),
@@ -272,6 +276,8 @@ def test_unknown_is_neither_true_nor_false(text: str, verdict: bool | None) -> N
         ("distance([1,2],%0) = 0", ["[1,2]"], True),
         ("distance([1],%0) = 0", ["1"], True),
         ("distance([1],%0) = 0", ["x"], None),
+        ("distance([1],%0) = 0", ["[1"], True),
+        ("distance([1],%0) = 0", ["[[1]]"], None),
     ],
 )
 def test_parameter_becomes_what_it_meets(text: str, parameters: list[str | int], verdict: bool | None) -> None:
@@ -281,6 +287,17 @@ def test_parameter_becomes_what_it_meets(text: str, parameters: list[str | int],
     assert compile_row(predicate, schema=schema)({"n": 2, "s": "2", "on": True, "mode": "ON"}) is verdict
     assert Predicate.of(str(predicate)) == predicate
     assert pickle.loads(pickle.dumps(predicate)) == predicate
+
+
+def test_predicates_are_values() -> None:
+    one, same, other = Predicate("a  = %0", ["x"]), Predicate("a=%0", ["x"]), Predicate("a=%0", ["y"])
+
+    assert {one, same, other} == {same, other}
+    assert (repr(one), repr(Predicate("a=1"))) == ("Predicate('a=%0', ['x'])", "Predicate('a=1')")
+    assert len({Literal(1), Literal(1.0), Literal(True), Literal(1)}) == 3
+    assert like_pattern("a%b").java() == "\\A(?s:a.*b)\\z"
+    with pytest.raises(TypeError, match="no type"):
+        record({"a": 3})  # type: ignore[dict-item]
 
 
 def test_names_of_a_selection_stand_in_for_fields_that_are_not_there() -> None:
@@ -302,6 +319,8 @@ def test_two_names_of_a_selection_are_compared_as_numbers_or_texts() -> None:
     assert test({}) is True
     assert test({"low": 11}) is False
     assert compile_row("low < high", names={"low": "a", "high": "b"})({}) is True
+    assert compile_row("on = wanted", names={"wanted": "TRUE"})({"on": True}) is True
+    assert compile_row("raw = wanted", names={"wanted": "TRUE"})({"raw": b"x"}) is None
 
 
 def test_enumeration_may_come_as_label_or_number_and_orders_by_number() -> None:

@@ -7,8 +7,9 @@ import json
 import pytest
 
 import elea
+from elea.content import Contents, SamplePredicate
 from elea.model.errors import InvalidPredicate
-from elea.model.limits import PREDICATES_DECLARED
+from elea.model.limits import FILTER_BYTES, FILTER_WEIGHT, PREDICATE_PATTERN, PREDICATES_DECLARED
 from elea.space.face import Declare, Entity
 from elea.testing import Network, Node
 
@@ -242,6 +243,67 @@ def test_what_a_neighbour_takes_for_a_predicate_and_is_none_lets_everything_thro
     assert speeds(subscriber) == list(range(6))
     assert desk._node.space.ignored.invalid_predicate == 1
     assert kept_back(router) == 0
+
+
+def test_large_payload_is_looked_at_by_the_subscriber() -> None:
+    net, router, robot, desk, _ = network()
+    subscriber = desk.declare_subscriber("fleet/1", where=WHERE)
+    net.settle()
+
+    for size in (FILTER_BYTES, FILTER_BYTES + 1):
+        for speed in (1, 3):
+            robot.put("fleet/1", json.dumps({"speed": speed}).ljust(size))
+    net.run(1.0)
+
+    assert speeds(subscriber) == [3, 3]
+    assert subscriber.where is not None
+    assert (kept_back(router), subscriber.where.refused) == (1, 1)
+    assert router._node.filters is not None
+    assert router._node.filters.unlooked == 2
+
+
+def test_predicates_that_are_much_work_are_left_to_the_subscriber() -> None:
+    net, router, robot, desk, _ = network()
+    heavy = " OR ".join(["name LIKE '" + "%a" * 100 + "'"] * 6)
+    subscriber = desk.declare_subscriber("fleet/1", where=f"speed > 2 AND ({heavy} OR speed > 3)")
+    net.settle()
+
+    for speed in range(6):
+        robot.put("fleet/1", json.dumps({"speed": speed, "name": "b"}))
+    net.run(1.0)
+
+    assert speeds(subscriber) == [4, 5]
+    assert kept_back(router) == 0
+    assert router._node.filters is not None
+    assert router._node.filters.too_heavy == 1
+    # As heavy as may be is looked at.
+    assert SamplePredicate("a LIKE '" + "x" * (PREDICATE_PATTERN - 3) + "'").weight == PREDICATE_PATTERN
+    assert PREDICATE_PATTERN < FILTER_WEIGHT
+
+
+def test_payload_is_decoded_once_for_all_ways(monkeypatch: pytest.MonkeyPatch) -> None:
+    net, _, robot, desk, other = network()
+    found = [
+        session.declare_subscriber("fleet/1", where=where)
+        for session, where in ((desk, "speed > 2"), (other, "speed > 4"))
+    ]
+    net.settle()
+    robot.put("fleet/1", '{"speed": 0}')
+    net.run(1.0)
+    decoded: list[bytes] = []
+    original = Contents.decode
+
+    def decode(self: Contents, encoding: int, schema: bytes | None, payload: bytes) -> object:
+        decoded.append(payload)
+        return original(self, encoding, schema, payload)
+
+    monkeypatch.setattr(Contents, "decode", decode)
+
+    robot.put("fleet/1", '{"speed": 1}')
+    net.run(1.0)
+
+    assert decoded == [b'{"speed": 1}']
+    assert [speeds(each) for each in found] == [[], []]
 
 
 def test_predicate_that_is_none_is_refused_where_it_is_given() -> None:

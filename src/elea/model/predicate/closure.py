@@ -177,7 +177,7 @@ class _Compiler(Generic[R]):
                 return self._matching(node)
             case IsNull(value):
                 return _is_null(self._getter(value))
-            case Call():
+            case _:
                 return _verdict(self._getter(node))
 
     def _comparison(self, sign: str, left: Operand, right: Operand) -> Test[R]:
@@ -230,21 +230,18 @@ class _Compiler(Generic[R]):
     # -- operands
 
     def _getter(self, node: Operand) -> Getter[R]:
+        """What gets an operand; constants are told apart before, and points are arguments only."""
         match node:
             case Field(path):
                 named = self._names.get(str(path[0])) if len(path) == 1 else None
                 return self._access(node, None if named is None else Constant.parameter(named))
             case Metadata() | Property():
                 return self._access(node)
-            case Literal() | Parameter():
-                constant = self._predicate.constant(node)
-                return lambda row: constant
-            case Point(numbers):
-                return lambda row: numbers
-            case Call(name, arguments):
-                function = functions.find(name)
+            case _:
+                assert isinstance(node, Call)
+                function = functions.find(node.name)
                 assert function is not None  # Predicate has looked
-                return _applied(function.evaluate, [self._argument(argument) for argument in arguments])
+                return _applied(function.evaluate, [self._argument(argument) for argument in node.arguments])
 
     def _argument(self, node: Operand) -> Getter[R]:
         if isinstance(node, Literal):
@@ -254,6 +251,9 @@ class _Compiler(Generic[R]):
             given = self._predicate.parameters[node.number]
             plain = Given(given) if isinstance(given, str) else given
             return lambda row: plain
+        if isinstance(node, Point):
+            numbers = node.numbers
+            return lambda row: numbers
         get = self._getter(node)
 
         def argument(row: R) -> object:

@@ -54,8 +54,6 @@ def tokens_of(text: str) -> list[Token]:
         if found is None:
             raise _no_token(text, at)
         kind = found.lastgroup or ""
-        if kind == "float":
-            kind = "number"
         start = found.start(kind)
         column = start + 1 - (kind in ("string", "quoted", "parameter"))
         tokens.append(_token(text, kind, found[kind], found["float"], column))

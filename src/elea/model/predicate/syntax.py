@@ -247,8 +247,8 @@ def canonical(node: Node) -> str:
             return _literal_text(value)
         case Parameter(number):
             return f"%{number}"
-        case Point(numbers):
-            return f"[{','.join(map(repr, numbers))}]"
+        case _:
+            return f"[{','.join(map(repr, node.numbers))}]"
 
 
 def _grouped(term: Condition, grouped: bool) -> str:
@@ -270,7 +270,7 @@ def _worded(node: Between | Like | Match | In | IsNull, negation: str) -> str:
             return f"{value} {negation}MATCH {canonical(pattern)}"
         case In(_, choices):
             return f"{value} {negation}IN({','.join(map(canonical, choices))})"
-        case IsNull():
+        case _:
             return f"{value} IS {negation}NULL"
 
 

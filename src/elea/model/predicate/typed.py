@@ -210,7 +210,7 @@ class _Lowering:
                 return self._matching(node)
             case IsNull(value):
                 return self._absent(value)
-            case Call():
+            case _:
                 applied = self._value(node)
                 assert isinstance(applied, Applied)
                 if applied.type is not Scalar.BOOLEAN:
@@ -279,11 +279,9 @@ class _Lowering:
                 function = functions.find(name)
                 assert function is not None  # Predicate has looked
                 return Applied(name, tuple(self._argument(each) for each in arguments), function.returns)
-            case Literal() | Parameter():
+            case _:
+                assert isinstance(node, Literal | Parameter)  # a point is an argument, and seen to before
                 return self._predicate.constant(node)
-            case Point():
-                self._unknown(node, "a point is an argument of a function")
-                return None
 
     def _argument(self, node: Operand) -> Argument:
         if isinstance(node, Point):

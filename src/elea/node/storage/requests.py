@@ -342,7 +342,7 @@ def _send_filtered(
         looked += batch.nbytes
         bounds = pc.min_max(batch.column("position"))
         reached = bounds["min"].as_py() if wanted.newest_first else bounds["max"].as_py() + 1
-        found = test.filter(batch if judge is None else _allowed(batch, judge))
+        found = test.filter(batch if judge is None else _allowed(batch, judge), asking.await_room)
         if left is not None and found.num_rows:
             found = found.slice(0, left)
             left -= found.num_rows
