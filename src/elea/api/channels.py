@@ -282,11 +282,6 @@ class Handler(Generic[T]):
             while at < len(items):
                 at = self._push_some(items, at)
 
-    def push_some(self, items: Sequence[T], start: int = 0) -> int:
-        """Add at least one of the items from `start`, waiting for room by the rule; returns where to go on."""
-        with self._lock:
-            return self._push_some(items, start)
-
     def offer(self, items: Sequence[T], start: int = 0) -> int:
         """Add what fits of the items from `start`, without waiting; returns where it stopped.
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from elea.node.links import Links
     from elea.space.face import Face
 
-__all__ = ["ANY", "DEFAULT", "Dialect", "Machine", "Refusal", "dialect_named", "dialect_of", "home_of", "register"]
+__all__ = ["ANY", "DEFAULT", "Dialect", "Machine", "Refusal", "dialect_named", "dialect_of", "module_of", "register"]
 
 DEFAULT: Final = "zenoh1"
 """The dialect of a locator that names none."""
@@ -125,7 +125,7 @@ class Dialect:
         """The node ends."""
 
 
-_HOMES: Final = {
+_MODULES: Final = {
     "zenoh1": "elea.node.zenoh1.dialect",
     "zenoh2018": "elea.node.early.dialect",
     "xrce2017": "elea.node.early.dialect",
@@ -147,7 +147,7 @@ def dialect_of(locator: Locator | str) -> str:
     """
     where = Locator.parse(locator) if isinstance(locator, str) else locator
     name = where.meta("dialect") or DEFAULT
-    known = sorted({*_HOMES, *_added})
+    known = sorted({*_MODULES, *_added})
     if name not in known:
         raise LocatorError(str(where), f"unknown dialect {name!r}", nearest(name, known))
     if where.protocol == "serial" and name == DEFAULT:
@@ -160,10 +160,10 @@ def dialect_of(locator: Locator | str) -> str:
 
 def dialect_named(name: str, links: Links) -> Dialect:
     """A dialect for a node."""
-    made: Dialect = _added[name](links) if name in _added else home_of(name).make(links, name)
+    made: Dialect = _added[name](links) if name in _added else module_of(name).make(links, name)
     return made
 
 
-def home_of(name: str) -> Any:
+def module_of(name: str) -> Any:
     """The module of a dialect: imported by its name, since nothing else may know it."""
-    return import_module(_HOMES[name])
+    return import_module(_MODULES[name])

@@ -9,7 +9,7 @@ from elea.io.scoutsockets import SCOUTING_GROUP
 from elea.model.found import Found
 from elea.model.qos import Role
 from elea.model.values import field, value_class
-from elea.node.dialect import DEFAULT, home_of
+from elea.node.dialect import DEFAULT, module_of
 
 if TYPE_CHECKING:
     from elea.io.loop import Loop
@@ -102,5 +102,5 @@ class Seeker(Protocol):
 
 def seek(loop: Loop, what: int, on_found: Callable[[Found], None], *, group: str, interface: str, ttl: int) -> Seeker:
     """Look for nodes of some roles without being one; `on_found` gets every answer, in a turn of the loop."""
-    seeker: Seeker = home_of(DEFAULT).Seeker(loop, what, on_found, group=group, interface=interface, ttl=ttl)
+    seeker: Seeker = module_of(DEFAULT).Seeker(loop, what, on_found, group=group, interface=interface, ttl=ttl)
     return seeker

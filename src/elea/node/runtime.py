@@ -102,7 +102,7 @@ class Runtime:
             raise SessionError(f"cannot connect: {told}") from next(iter(problems.values()))
 
     @property
-    def is_wanting(self) -> bool:
+    def is_configured(self) -> bool:
         """Whether a session has been opened by `connect`: if it is lost, it comes back by itself."""
         return bool(self._wanted)
 

@@ -149,7 +149,7 @@ class _Partner:
             self._runtime.links.link_listeners.append(self._changed)
         if self.stopping.is_set():  # whoever stops has not seen the new node
             raise AlignmentFailed("this broker is being closed")
-        if not self._runtime.is_wanting:
+        if not self._runtime.is_configured:
             self._runtime.connect([self._locator], timeout=0.0, must=True)
         elif not self._is_there():
             raise AlignmentFailed("the link is lost; it is tried again")
