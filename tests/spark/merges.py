@@ -188,6 +188,13 @@ def _versions(place: Path) -> int:
     return sum(len(list(log.glob("*.json"))) for log in logs)
 
 
+def _story(place: Path, broker: StoringBroker) -> str:
+    """What to look at when a driver has ended by itself."""
+    code = broker.running.process.poll()
+    said = [] if code is None else [broker.running.error_line() for _ in range(20)]
+    return f"see {place / 'driver.log'}; the broker {'runs' if code is None else f'ended with {code}: {said}'}"
+
+
 def _has_moved(place: Path, before: int, driver: subprocess.Popen[bytes]) -> bool:
     return _versions(place) > before or driver.poll() is not None
 
@@ -203,15 +210,15 @@ def run(place: Path, *, kills: int, seed: int) -> dict[str, Any]:
         for number in range(kills):
             before, driver = _versions(place), _driver(place)
             eventually(partial(_has_moved, place, before, driver), "a commit", PATIENCE)
-            assert driver.poll() is None, f"see {place / 'driver.log'}"
+            assert driver.poll() is None, _story(place, broker)
             if number % 2:  # else right behind a commit
                 time.sleep(chance.uniform(0, 1.5))
             _end(driver)
             print(f"kill {number + 1} of {kills}, {fleet.count} samples", file=sys.stderr, flush=True)
         samples = fleet.stop()
-        assert _driver(place, "--once").wait() == 0, f"see {place / 'driver.log'}"
+        assert _driver(place, "--once").wait() == 0, _story(place, broker)
         after_kills = _differences(place, session)
-        assert _driver(place, "--backfill").wait() == 0, f"see {place / 'driver.log'}"
+        assert _driver(place, "--backfill").wait() == 0, _story(place, broker)
         after = _differences(place, session)
     return {"samples": samples, "kills": kills, "after kills": after_kills, "after backfill": after}
 

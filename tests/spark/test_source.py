@@ -192,6 +192,8 @@ def test_any_part_of_a_log_can_be_read(spark: Any, place: StoringBroker, writer:
     assert numbers() == list(range(10))
     assert numbers(startingOffsets=offset(first + 3), endingOffsets=named) == [3, 4, 5]
     assert numbers(startingOffsets="latest") == []
+    assert numbers(startingOffsets=str(first + 3), endingOffsets=json.dumps({receipt.log: first + 6})) == [3, 4, 5]
+    assert numbers(startingOffsets=json.dumps({receipt.log: "earliest"})) == list(range(10))
     assert numbers(startingTimestamp="2026-01-01T04:00:00Z", endingTimestamp=str(times[7] * 1000)) == [4, 5, 6]
     assert numbers("parts/1", kind="put") == [1, 3, 5, 7]
     assert numbers(kind="delete") == [9]

@@ -31,6 +31,7 @@ VERBS: Final = {
     "scout": "look for nodes in the network",
     "trace": "show every message between two nodes, from between them",
     "store": "look into the logs of a broker, check them, and move them",
+    "offsets": "print where the logs of a broker begin and end, for Spark",
     "up": "publish, receive and call over uProtocol, and show what its bytes mean",
     "pipeline": "run, check and draw pipelines: from the data space to tables and back",
     "check-config": "check a configuration file",

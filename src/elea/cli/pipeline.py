@@ -25,6 +25,15 @@ __all__ = ["add_arguments", "read_file", "run", "session"]
 
 ACTIONS: Final = ("new", "check", "plan", "run")
 
+CHANGES: Final = {
+    "new": "new, nothing is computed yet",
+    "grows": "gets columns with the next run; rows of before have null there",
+    "changed": "changed: run refuses it until --backfill, or --accept-change",
+    "follows": "changed: rows of the next run are others",
+    "unknown": "its checkpoint is older than definitions: nobody knows whether it has changed",
+}
+"""What `plan` says of tables and publishes that are not what was computed so far."""
+
 EPILOG: Final = """\
 new      writes a commented pipeline that works as it is; NAME or NAME.toml, default pipeline.toml
 check    says all that is wrong, with line, cause and fix; the exit code is 1 if there is an error
@@ -58,6 +67,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--accept-change", action="store_true", help="run: go on although tables have rows of another definition"
     )
+    parser.add_argument(
+        "--table", metavar="NAME", action="append", default=[], help="run --backfill: this table only; may be repeated"
+    )
+    parser.add_argument(
+        "--set", metavar="NAME=VALUE", action="append", default=[], help="check, plan, run: a value for a parameter"
+    )
+    parser.add_argument("--metrics", metavar="HOST:PORT", help="run: serve the figures for Prometheus at /metrics")
     parser.add_argument("--report", metavar="FILE", help="run: write the report with plots into this file (HTML)")
     parser.add_argument("--master", metavar="URL", help="check, run: where Spark runs (default: local[*])")
 
@@ -132,7 +148,7 @@ def _check(args: argparse.Namespace, out: Output) -> int:
     from elea.spark.pipeline.check import check
 
     spark = None if args.no_spark else lambda: session(args, out)
-    spec, problems = check(args.file, spark=spark, reach=not args.no_broker)
+    spec, problems = check(args.file, spark=spark, reach=not args.no_broker, parameters=_given(args))
     _show(args.file, problems, out)
     errors = [one for one in problems if not one.is_warning]
     if spec is None:
@@ -147,11 +163,23 @@ def _check(args: argparse.Namespace, out: Output) -> int:
     return 0
 
 
+def _given(args: argparse.Namespace) -> dict[str, str]:
+    """The values of `--set`."""
+    found = {}
+    for one in args.set:
+        name, mark, value = one.partition("=")
+        if not mark:
+            raise CliError(f"--set {one}: there is no =", "--set floor=2", 2)
+        found[name] = value
+    return found
+
+
 def _show(file: str, problems: Sequence[Problem], out: Output) -> None:
     paint = out.style.paint
     for one in problems:
         out.form(one.form(file))
-        place = f"{file}:{one.line}:{one.column}" if one.line else file
+        name = one.file or file
+        place = f"{name}:{one.line}:{one.column}" if one.line else name
         colour = "yellow" if one.is_warning else "red"
         word = "warning  " if one.is_warning else ""
         out.line(f"{paint(place, 'bold')}  {paint(word + safe(one.what), colour)}")
@@ -169,15 +197,21 @@ def _parts(spec: Spec) -> dict[str, int]:
 
 def _plan(args: argparse.Namespace, out: Output) -> int:
     from elea.spark.pipeline import picture
+    from elea.spark.pipeline.definitions import changes
 
     spec = read_file(args, out)
     if args.svg == "-":
-        print(picture.svg(spec), end="")
+        print(spec.variables.hide(picture.svg(spec)), end="")
         return 0
     if args.svg is not None:
-        Path(args.svg).write_text(picture.svg(spec), encoding="utf-8")
-    out.form(_form(spec))
-    out.line(picture.text(spec))
+        Path(args.svg).write_text(spec.variables.hide(picture.svg(spec)), encoding="utf-8")
+    found = changes(spec)
+    touched = [{"sink": one.sink, "change": one.what, "in": list(one.told)} for one in found]
+    out.form(spec.variables.hidden({**_form(spec), "changes": touched}))
+    out.line(spec.variables.hide(picture.text(spec)))
+    for one in found:
+        if one.what != "same":
+            out.line(f"{one.sink}: {CHANGES[one.what]}{' — ' if one.told else ''}{safe(', '.join(one.told))}")
     if args.svg is not None:
         out.line(f"drawn into {args.svg}")
     return 0
@@ -192,6 +226,7 @@ def _form(spec: Spec) -> dict[str, object]:
         "steps": {one.name: {"reads": list(one.reads)} for one in spec.steps},
         "tables": {one.name: {"from": one.reads, "path": str(one.path), "format": one.format} for one in spec.tables},
         "publishes": {one.name: {"from": one.reads, "key": one.key} for one in spec.publishes},
+        "foreachs": {one.name: {"from": one.reads, "python": str(one.python)} for one in spec.foreachs},
     }
 
 
@@ -199,7 +234,7 @@ def read_file(args: argparse.Namespace, out: Output, spark: Callable[[], SparkSe
     """The pipeline of FILE, if it is right; warnings are for `check`."""
     from elea.spark.pipeline.check import check
 
-    spec, problems = check(args.file, spark=spark, reach=False)
+    spec, problems = check(args.file, spark=spark, reach=False, parameters=_given(args))
     if spec is None:
         errors = [one for one in problems if not one.is_warning]
         _show(args.file, errors, out)

@@ -31,6 +31,8 @@ STATUS_INTERRUPTED: Final = 130
 
 def run(args: argparse.Namespace, out: Output) -> int:
     """Runs the pipeline of FILE until it ends or is told to, and prints its report."""
+    if args.table and not args.backfill:
+        raise CliError("--table is for --backfill", f"elea pipeline run {args.file} --backfill --table NAME", 2)
     read_file(args, out)  # a file that is wrong by itself costs no start of Spark
 
     from pyspark import SparkContext
@@ -58,6 +60,9 @@ def run(args: argparse.Namespace, out: Output) -> int:
                 accept_loss=args.accept_loss,
                 accept_change=args.accept_change,
                 stop=stop,
+                tables=args.table,
+                metrics=args.metrics,
+                finished=lambda one: _report(one, args, out),
             )
         except PipelineBusy as error:
             raise CliError(str(error), "one run at a time; elea pipeline plan shows what it does", REFUSED) from error

@@ -77,7 +77,7 @@ def start_of(said: str | None, default: str, path: str, logs: Logs, heads: dict[
     if text.lower() in (EARLIEST, LATEST):
         is_first = text.lower() == EARLIEST
         return {log: Place(head.epoch, head.first if is_first else head.end) for log, head in heads.items()}
-    found = parse_text(text, path, list(logs.kept))
+    found = parse_text(text, path, heads)
     for log in heads:
         if log not in found:
             raise ConfigError(path, f"it says nothing of log {log}", f"logs are {', '.join(heads)}; name all of them")

@@ -10,7 +10,7 @@
 Executors write files, the driver commits them all at once, together with the number of the batch under the name of the
 query (an app transaction). A batch that comes again, because Spark died before it had noted it, is found there and left
 out. Files that nobody committed are invisible to every Delta reader: DuckDB, Polars, pandas, Spark.
-The directory must be one that all executors see.
+The place is a directory that all executors see, or in an object store (`elea.spark.tableplaces`).
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import unquote, urlsplit
 
 from elea.model.errors import ConfigError, TableConflict
 from elea.spark.arrowmap import ArrowMap
 from elea.spark.deltafiles import DELTA, RESULT, Written, gathered, task
 from elea.spark.deltaschema import HINT, fitted
 from elea.spark.schema import nullable
+from elea.spark.tableplaces import is_remote, place_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -84,7 +84,7 @@ class DeltaWriter:
         cluster_by: str | Sequence[str] = (),
         evolve: bool = False,
     ) -> None:
-        self.path = local_path(path)
+        self.path = place_of(path)
         self.partition_by = _names(partition_by)
         self.cluster_by = _names(cluster_by)
         self.name = name
@@ -173,7 +173,8 @@ class DeltaWriter:
 
         self._check_columns(schema)
         if not DeltaTable.is_deltatable(self.path):
-            Path(self.path).mkdir(parents=True, exist_ok=True)
+            if not is_remote(self.path):
+                Path(self.path).mkdir(parents=True, exist_ok=True)
             DeltaTable.create(
                 self.path,
                 schema,
@@ -317,17 +318,6 @@ def start(
 # -- helpers -----------------------------------------------------------------------------------------------------------
 
 
-def local_path(path: str | Path) -> str:
-    text = str(path)
-    parts = urlsplit(text)
-    if parts.scheme == "file":
-        return unquote(parts.path)
-    if parts.scheme and "://" in text:
-        hint = "name a directory that the driver and all executors see"
-        raise ConfigError(f"table {text}", f"tables on {parts.scheme} cannot be written from executors", hint)
-    return str(Path(text).absolute())
-
-
 def schema_of(rows: DataFrame) -> pa.Schema:
     """The columns as the table has them: times in UTC, and everything may be null."""
     from pyspark.sql.pandas.types import to_arrow_schema
@@ -349,7 +339,7 @@ def noted(checkpoint: str | Path | None) -> str | None:
     """The id of a query as its checkpoint has it, if that is a directory here."""
     if checkpoint is None or ("://" in str(checkpoint) and not str(checkpoint).startswith("file:")):
         return None
-    file = Path(local_path(checkpoint), "metadata")
+    file = Path(place_of(checkpoint), "metadata")
     return str(json.loads(file.read_text())["id"]) if file.exists() else None
 
 

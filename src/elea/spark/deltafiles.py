@@ -7,13 +7,13 @@ a task: they travel back to the driver, which writes one for all of them. Each p
 from __future__ import annotations
 
 import json
-import os
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
+
+from elea.spark.tableplaces import finished, new_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -114,7 +114,7 @@ def told(value: Any) -> Any:
     return value.isoformat() if hasattr(value, "isoformat") else value
 
 
-def parquet_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
+def parquet_writer(path: Any, schema: pa.Schema) -> pq.ParquetWriter:
     """Who writes a new file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -159,6 +159,7 @@ class Piece:
         self._held: list[pa.RecordBatch] = []
         self._octets = 0
         self._writer: Any = None
+        self._sink: Any = None
         self._path = ""
         self._statistics = Statistics(schema)
 
@@ -181,19 +182,15 @@ class Piece:
             rows = sum(batch.num_rows for batch in self._held)
             return Written(self._target, None, 0, rows, "", self._partition, _inline(self._schema, self._held))
         self._writer.close()
-        path = Path(self._directory) / self._path
-        with path.open("rb") as file:
-            os.fsync(file.fileno())
         statistics = self._statistics
-        size = path.stat().st_size
+        size = finished(self._directory, self._path, self._sink)
         return Written(self._target, self._path, size, statistics.rows, statistics.form(), self._partition)
 
     def _open(self) -> None:
         below = [f"{name}={_folder(value)}" for name, value in self._partition.items()]
         self._path = "/".join([*below, f"part-{uuid.uuid4()}{self._suffix}"])
-        path = Path(self._directory) / self._path
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._writer = parquet_writer(path, self._schema)
+        self._sink = new_file(self._directory, self._path)
+        self._writer = parquet_writer(self._sink, self._schema)
 
     def _write(self, rows: pa.RecordBatch) -> None:
         self._writer.write_batch(rows, row_group_size=GROUP_ROWS)

@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from elea.spark.delta import DeltaWriter, local_path, schema_of, start
+from elea.spark.delta import DeltaWriter, schema_of, start
 from elea.spark.progress import LANDED
+from elea.spark.tableplaces import place_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -79,7 +80,7 @@ def landing(
     """The two halves of it, for `foreachBatch`: a stream of files, and who commits them."""
     from pyspark.sql.functions import sum as total
 
-    place = local_path(path)
+    place = place_of(path)
     source = spark.readStream.format("zenoh").options(**(options or {}))
     shape = source.load(key_expr)
     shape = shape if columns is None else shape.select(*columns)

@@ -87,16 +87,45 @@ def parse(form: Mapping[str, Any], logs: Iterable[str] = ()) -> Offset:
     return {str(log): _place(str(log), place) for log, place in sorted(form.items())}
 
 
-def parse_text(text: str, path: str, logs: Iterable[str]) -> Offset:
-    """An offset in the text of an option."""
+def parse_text(text: str, path: str, heads: Mapping[str, Head]) -> Offset:
+    """An offset in the text of an option; what it leaves out is taken from the logs as they are, where that is beyond
+    doubt: a position without an epoch is one of the log of now, if that has it.
+
+    Raises:
+        ConfigError: it is none, or says too little.
+    """
     try:
         form = json.loads(text)
     except ValueError as error:
-        hint = f'it is {EARLIEST}, {LATEST}, or JSON such as {{"fleet": {{"epoch": "3f…", "next": 1200}}}}'
+        hint = f'it is {EARLIEST}, {LATEST}, a position, or JSON such as {{"fleet": {{"epoch": "3f…", "next": 1200}}}}'
         raise ConfigError(path, f"{text!r} is no offset: {error}", hint) from error
+    if type(form) is int or (isinstance(form, Mapping) and "next" in form and "epoch" not in form):
+        if len(heads) != 1:
+            hint = f'name the logs: {{"<log>": {text}}} with {", ".join(heads) or "(none)"}'
+            raise ConfigError(path, f"{text!r} names no log and {len(heads)} logs match", hint)
+        form = {next(iter(heads)): form}
     if not isinstance(form, Mapping):
         raise ConfigError(path, f"{text!r} is no JSON object", 'write {"<log>": {"epoch": …, "next": …}}')
-    return parse(form, logs)
+    if "epoch" in form and not isinstance(form["epoch"], Mapping):
+        return parse(form, heads)
+    return {str(log): _place_of_now(str(log), place, path, heads.get(str(log))) for log, place in sorted(form.items())}
+
+
+def _place_of_now(log: str, form: Any, path: str, head: Head | None) -> Place:
+    if isinstance(form, Mapping) and "epoch" in form:
+        return _place(log, form)
+    if head is None:
+        raise ConfigError(path, f"no log {log} keeps what is read", "elea offsets KEYEXPR prints those that do")
+    if form in (EARLIEST, LATEST):
+        return Place(head.epoch, head.first if form == EARLIEST else head.end)
+    at = form.get("next") if isinstance(form, Mapping) else form
+    if type(at) is not int or at < 0:
+        hint = f"it is a position, {EARLIEST}, {LATEST}, or an object with epoch and next"
+        raise ConfigError(f"offset {log}", f"{form!r} is none", hint)
+    if not head.first <= at <= head.end:
+        problem = f"the log has positions {head.first} to {head.end}, so {at} may be one of another log in its place"
+        raise ConfigError(f"offset {log}", problem, "give the epoch, too: then it is known what is lost")
+    return Place(head.epoch, at)
 
 
 def _place(log: str, form: Any) -> Place:

@@ -40,12 +40,34 @@ def test_an_offset_without_a_name_counts_if_there_is_one_log() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["soon", "[]", '{"a": 1}', '{"a": {"next": 1}}', '{"a": {"epoch": "x", "next": -1}}',
+    ["soon", "[]", '{"a": 1}', '{"a": {"next": 1}}', "-1", "true", "501",
+     '{"b": 200}', '{"a": "soon"}', '{"a": {"epoch": "x", "next": -1}}',
      '{"a": {"epoch": "x", "next": true}}', '{"a": {"epoch": 3, "next": 1}}', '{"a": {"epoch": "x", "next": "1"}}'],
 )  # fmt: skip
 def test_what_is_no_offset_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match=r"(?i)offset"):
-        parse_text(text, "option startingOffsets", ["a"])
+        parse_text(text, "option startingOffsets", {"a": Head("a", "aa", 100, 500)})
+
+
+@pytest.mark.parametrize(
+    "text", ["300", '{"next": 300}', '{"a": 300}', '{"a": {"next": 300}}', '{"a": {"epoch": "aa", "next": 300}}']
+)
+def test_position_without_an_epoch_is_one_of_the_log_of_now(text: str) -> None:
+    head = Head("a", "aa", 100, 500)
+
+    assert parse_text(text, "option startingOffsets", {"a": head}) == {"a": Place("aa", 300)}
+    assert parse_text('{"a": "earliest"}', "", {"a": head}) == {"a": Place("aa", 100)}
+    assert parse_text('{"a": "latest"}', "", {"a": head}) == {"a": Place("aa", 500)}
+
+
+def test_position_in_doubt_is_refused_and_the_epoch_asked_for() -> None:
+    logs = {"a": Head("a", "aa", 100, 500), "b": Head("b", "bb", 0, 5)}
+    with pytest.raises(ConfigError, match=r"positions 100 to 500, so 99 may be one of another .* give the epoch, too"):
+        parse_text('{"a": 99, "b": 0}', "option startingOffsets", logs)
+    with pytest.raises(ConfigError, match="'300' names no log and 2 logs match"):
+        parse_text("300", "option startingOffsets", logs)
+    with pytest.raises(ConfigError, match="no log c keeps what is read"):
+        parse_text('{"c": 1}', "option startingOffsets", logs)
 
 
 HEAD = Head("fleet", "aa", 100, 500, ((150, 159), (490, 600)))

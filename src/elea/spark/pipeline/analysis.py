@@ -13,10 +13,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from elea.model.errors import ConfigError
+from elea.spark.pipeline.frames import step_frame
 from elea.spark.pipeline.lines import Path as Entry
 from elea.spark.pipeline.parts import Reporter
 from elea.spark.pipeline.problem import nearest
-from elea.spark.pipeline.spec import Publish, Sink, Source, Spec, Table
+from elea.spark.pipeline.spec import Publish, Sink, Source, Spec, Table, kind_of
 
 if TYPE_CHECKING:
     from pyspark.errors import PySparkException
@@ -63,6 +64,13 @@ def _all(spec: Spec, to: Reporter, here: SparkSession) -> None:
     from pyspark.errors import PySparkException
 
     frames: dict[str, DataFrame] = {}
+    for function in spec.functions:
+        try:
+            here.udf.register(function.name, function.python.load(spec.base), function.returns)
+        except PySparkException as error:
+            _say(to, ("function", function.name, "returns"), "returns", error, function.returns)
+        except ConfigError as error:
+            to.report(("function", function.name, "python"), f"python: {error.problem}", error.hint)
     for source in spec.sources:
         try:
             rows = empty(source, here)
@@ -81,11 +89,19 @@ def _all(spec: Spec, to: Reporter, here: SparkSession) -> None:
     for step in spec.steps:
         if any(read not in frames for read in step.reads):
             continue  # what is wrong there is said there
+        what = "sql" if step.python is None else "python"
         try:
-            frames[step.name] = here.sql(step.sql)
+            frames[step.name] = step_frame(here, spec, step)
             frames[step.name].createOrReplaceTempView(step.name)
         except PySparkException as error:
-            _say(to, ("step", step.name, "sql"), "sql", error, step.sql)
+            _say(to, ("step", step.name, what), what, error, step.sql)
+        except ConfigError as error:
+            to.report(("step", step.name, what), f"{what}: {error.problem}", error.hint)
+        except Exception as error:
+            if step.python is None:
+                raise
+            said = f"{type(error).__name__}: {error}".splitlines()[0]
+            to.report(("step", step.name, what), f"python: {step.python} raised {said}", "it is called with empty rows")
     for sink in spec.sinks:
         if sink.reads in frames:
             _sink(spec, sink, frames[sink.reads], to, here)
@@ -124,7 +140,7 @@ def _watermarked(source: Source, rows: DataFrame) -> DataFrame:
 def _sink(spec: Spec, sink: Sink, frame: DataFrame, to: Reporter, spark: SparkSession) -> None:
     from pyspark.errors import PySparkException
 
-    kind = "publish" if isinstance(sink, Publish) else "table"
+    kind = kind_of(sink)
     path = (kind, sink.name)
     try:
         _check_streaming(frame, spec.output_mode(sink), spark)
@@ -132,7 +148,7 @@ def _sink(spec: Spec, sink: Sink, frame: DataFrame, to: Reporter, spark: SparkSe
         _say(to, (*path, "from"), f"{kind} {sink.name}", error, "")
     if isinstance(sink, Table):
         _table(path, sink, frame, to)
-    else:
+    elif isinstance(sink, Publish):
         _publish(path, sink, frame, to)
 
 

@@ -10,22 +10,22 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote
 
 from elea.model.errors import ConfigError
 from elea.spark.deltafiles import Written, told
 from elea.spark.pipeline.definitions import definition_of, is_same, keep
+from elea.spark.pipeline.problem import nearest
 from elea.spark.pipeline.spec import AVAILABLE_NOW, Spec, Table
 from elea.spark.pipeline.tables import targets_of
 from elea.spark.pipeline.targets import DeltaTarget, Target
+from elea.spark.tableplaces import beside, copy_file, remove
 
-__all__ = ["begin", "check", "ready", "rebuilding", "settle"]
+__all__ = ["begin", "check", "chosen", "ready", "rebuilding", "settle"]
 
 PLACE: Final = ".backfill"
 READY: Final = "ready"
@@ -33,6 +33,23 @@ BEFORE: Final = ".before"
 """Where the checkpoints of a table are kept that a backfill has replaced, until the next one."""
 
 _log: Final = logging.getLogger("elea.spark")
+
+
+def chosen(spec: Spec, names: Sequence[str]) -> Spec:
+    """The pipeline with these tables only; with all, if none is named.
+
+    Raises:
+        ConfigError: there is no such table, or nothing to compute it from.
+    """
+    if not names:
+        return spec
+    known = {table.name: table for table in spec.tables}
+    for name in names:
+        if name not in known:
+            raise ConfigError(f"table {name}", "there is no such table", nearest(name, known))
+        if not spec.is_stream(known[name].reads):
+            raise ConfigError(f"table {name}", "every run writes it anew", "run the pipeline without --backfill")
+    return replace(spec, tables=tuple(table for table in spec.tables if table.name in names))
 
 
 def rebuilding(spec: Spec) -> Spec:
@@ -45,13 +62,15 @@ def rebuilding(spec: Spec) -> Spec:
         sources=tuple(replace(one, start="earliest") if one.start == "latest" else one for one in spec.sources),
         tables=tuple(_beside(table) for table in streams),
         publishes=(),
+        foreachs=(),
+        every=None,
     )
 
 
 def _beside(table: Table) -> Table:
     """The table that a backfill writes."""
-    path = table.path.with_name(f"{table.path.name}_backfill")
-    return replace(table, path=path, quarantine=path.with_name(f"{path.name}_quarantine"))
+    path = beside(table.path, "_backfill")
+    return replace(table, path=path, quarantine=beside(path, "_quarantine"))
 
 
 def check(spec: Spec, *, accept_loss: bool) -> None:
@@ -122,7 +141,8 @@ def settle(spec: Spec) -> None:
 
 def _remove(beside: dict[str, Target]) -> None:
     for target in beside.values():
-        shutil.rmtree(target.directory, ignore_errors=True)
+        if isinstance(target, DeltaTarget):
+            remove(target.path)
 
 
 def _put_in_place(spec: Spec, table: Table, beside: dict[str, Target]) -> None:
@@ -154,7 +174,7 @@ def _swap(target: DeltaTarget, staged: DeltaTarget, query: str) -> None:
     last = table.transaction_version(f"{target.name}:{query}")
     files = list(_files(table))
     for one in files:
-        _link(Path(staged.path) / str(one.path), Path(target.path) / str(one.path))
+        copy_file(staged.path, target.path, str(one.path))
     target.replace(files, query, -1 if last is None else last)
     _log.info("table replaced: table=%s files=%d query=%s", target.path, len(files), query)
 
@@ -184,15 +204,3 @@ def _leaves(values: Any) -> Any:
 
 def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _link(source: Path, target: Path) -> None:
-    """The same file in another place; it may be there already, from a time before a crash."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    if target.exists() and target.stat().st_size == source.stat().st_size:
-        return
-    target.unlink(missing_ok=True)
-    try:
-        os.link(source, target)
-    except OSError:  # not every file system has links
-        shutil.copy2(source, target)

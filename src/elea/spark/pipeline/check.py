@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from elea.io.locator import Locator
 from elea.model.errors import EleaError, NoLog, PipelineError, SessionError
 from elea.spark.options import ReadOptions
-from elea.spark.pipeline import lines
+from elea.spark.pipeline.filereader import read_text
 from elea.spark.pipeline.parts import Reporter
 from elea.spark.pipeline.problem import Problem
 from elea.spark.pipeline.spec import Source, Spec
@@ -27,12 +28,17 @@ _REQUEST_MS: Final = "5000"
 
 
 def check(
-    path: str | Path, *, spark: Callable[[], SparkSession] | None = None, reach: bool = True
+    path: str | Path,
+    *,
+    spark: Callable[[], SparkSession] | None = None,
+    reach: bool = True,
+    parameters: Mapping[str, str] | None = None,
 ) -> tuple[Spec | None, list[Problem]]:
     """Look at a file.
 
     Args:
         spark: makes the session that statements are looked at with; it is asked for only if the file is right so far.
+        parameters: values that go before those of `[parameters]`.
         reach: whether brokers are asked if they are there and keep what the sources read; only warnings come of it.
 
     Returns:
@@ -46,17 +52,19 @@ def check(
         text = text_of(file)
     except PipelineError as error:
         return None, [one for one in error.problems if isinstance(one, Problem)]
-    spec, problems = understand(text, file)
+    spec, problems = understand(text, file, parameters)
     if spec is None:
         return None, problems
-    to = Reporter(lines.scan(text.replace("\r\n", "\n")))
+    to = Reporter(read_text(text.replace("\r\n", "\n"), file, parameters or {}, os.environ).places)
     if reach:
         _reach(spec, to)
     if spark is not None:
         from elea.spark.pipeline.analysis import analyse
 
         analyse(spec, to, spark())
-    found = sorted(problems + to.problems, key=lambda one: (one.line, one.column))
+    hide = spec.variables.hide
+    told = [replace(one, what=hide(one.what), fix=hide(one.fix)) for one in to.problems]
+    found = sorted(problems + told, key=lambda one: (one.file or "", one.line, one.column))
     return None if any(not one.is_warning for one in found) else spec, found
 
 

@@ -11,7 +11,8 @@ import hashlib
 import json
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,10 +20,10 @@ from elea.model.errors import PipelineChanged
 from elea.spark.pipeline.additions import added
 from elea.spark.pipeline.ddl import TYPES
 from elea.spark.pipeline.problem import Wrong
-from elea.spark.pipeline.spec import Publish, Sink, Source, Spec, Table
+from elea.spark.pipeline.spec import Publish, Sink, Source, Spec, Step, Table, kind_of
 from elea.spark.pipeline.sqltext import Token, tokens
 
-__all__ = ["check", "definition_of", "is_same", "keep"]
+__all__ = ["Change", "changes", "check", "definition_of", "is_same", "keep"]
 
 FILE: Final = "elea-definition.json"
 SCHEMA: Final = 1
@@ -60,14 +61,39 @@ def definition_of(spec: Spec, sink: Sink) -> Definition:
     for view in spec.upstream(sink.reads):
         if isinstance(view, Source):
             parts[f"source {view.name}"] = found = _source(view)
-            prints[view.name.lower()] = _hash(["source", found])
+            prints[view.name.lower()] = _hash(["source", spec.variables.hidden(found)])
         else:
-            parts[f"step {view.name}"] = {"sql": " ".join(_words(view.sql))}
-            named = [prints.get(word.strip("`").lower(), word) for word in _words(view.sql)]
-            prints[view.name.lower()] = _hash(["step", named])
-    kind, own = ("table", _table(spec, sink)) if isinstance(sink, Table) else ("publish", _publish(sink))
+            parts[f"step {view.name}"] = found = _step(spec, view)
+            words = _words(view.sql) if view.python is None else view.reads
+            named = spec.variables.hidden([prints.get(word.strip("`").lower(), word) for word in words])
+            more = {key: value for key, value in found.items() if key not in ("sql", "from")}
+            prints[view.name.lower()] = _hash(["step", named, more] if more else ["step", named])
+    kind, own = kind_of(sink), _own(spec, sink)
     parts[f"{kind} {sink.name}"] = {"from": sink.reads, **own}
+    parts, own = spec.variables.hidden(parts), spec.variables.hidden(own)
     return {"schema": SCHEMA, "fingerprint": _hash([kind, own, prints[sink.reads.lower()]]), "parts": parts}
+
+
+def _own(spec: Spec, sink: Sink) -> dict[str, Any]:
+    if isinstance(sink, Table):
+        return _table(spec, sink)
+    if isinstance(sink, Publish):
+        return _publish(sink)
+    return {"python": str(sink.python), "code": sink.python.fingerprint(spec.base), "mode": sink.mode}
+
+
+def _step(spec: Spec, step: Step) -> dict[str, Any]:
+    if step.python is not None:
+        return {"python": str(step.python), "from": list(step.reads), "code": step.python.fingerprint(spec.base)}
+    words = _words(step.sql)
+    called = {word.lower() for word in words}
+    functions = {
+        one.name: [str(one.python), one.returns, one.python.fingerprint(spec.base)]
+        for one in spec.functions
+        if one.name.lower() in called
+    }
+    found: dict[str, Any] = {"sql": " ".join(words)}
+    return {**found, "functions": functions} if functions else found
 
 
 def _source(source: Source) -> dict[str, Any]:
@@ -114,8 +140,10 @@ def _publish(publish: Publish) -> dict[str, Any]:
     }
 
 
-def _place(spec: Spec, path: Path) -> str:
+def _place(spec: Spec, path: Path | str) -> str:
     """A directory, so that it stays the same if the whole project is moved."""
+    if isinstance(path, str):
+        return path
     base = spec.file.resolve().parent
     return str(path.relative_to(base)) if path.is_relative_to(base) else str(path)
 
@@ -176,6 +204,53 @@ def is_same(checkpoint: Path, definition: Definition) -> bool:
     )
 
 
+NEW, SAME, GROWS, CHANGED, FOLLOWS, UNKNOWN = "new", "same", "grows", "changed", "follows", "unknown"
+"""What a run makes of a table or publish; see `Change`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A table or publish, and what its definition is to the one of its checkpoint."""
+
+    sink: str
+    """Its kind and name."""
+
+    what: str
+    """`new`: nothing was computed so far. `same`. `grows`: it gets columns. `changed`: refused without a backfill.
+    `follows`: no state, and no rows that stay, so it goes on. `unknown`: its checkpoint is older than definitions."""
+
+    told: tuple[str, ...] = ()
+    """In what it differs."""
+
+
+def changes(spec: Spec) -> list[Change]:
+    """What a run would find; nothing is written."""
+    found = []
+    for sink in spec.sinks:
+        if not spec.is_stream(sink.reads):
+            continue
+        name, place, now = f"{kind_of(sink)} {sink.name}", spec.checkpoints / sink.name, definition_of(spec, sink)
+        if not _has_begun(place, sink):
+            found.append(Change(name, NEW))
+            continue
+        if is_same(place, now):
+            found.append(Change(name, SAME))
+            continue
+        known = _kept(place)
+        if known is None:
+            found.append(Change(name, UNKNOWN))
+            continue
+        new = _added(sink, place, known["parts"], now["parts"])
+        told = _differences(known["parts"], now["parts"])
+        if new is not None:
+            found.append(Change(name, GROWS, tuple(new)))
+        elif not isinstance(sink, Table) and not (place / "state").is_dir():
+            found.append(Change(name, FOLLOWS, tuple(told)))
+        else:
+            found.append(Change(name, CHANGED, tuple(told)))
+    return found
+
+
 def check(spec: Spec, *, accept_change: bool) -> tuple[str, ...]:
     """Compare every table and publish with what its checkpoint belongs to; from now on that is what it is now.
 
@@ -185,39 +260,33 @@ def check(spec: Spec, *, accept_change: bool) -> tuple[str, ...]:
     Raises:
         PipelineChanged: tables would get rows of two definitions, or windows parts of both.
     """
-    notes: list[str] = []
-    changed: dict[str, Sequence[str]] = {}
-    now = {sink.name: definition_of(spec, sink) for sink in spec.sinks if spec.is_stream(sink.reads)}
-    for sink in (one for one in spec.sinks if one.name in now):
-        place = spec.checkpoints / sink.name
-        if is_same(place, now[sink.name]) or not _has_begun(place, sink):
-            continue
-        name = f"{'table' if isinstance(sink, Table) else 'publish'} {sink.name}"
-        known = _kept(place)
-        if known is None:
-            notes.append(
-                f"{name}: its checkpoint is older than definitions, so nobody knows whether it has changed; "
-                "the one of now is taken for it"
-            )
-            continue
-        told = _differences(known["parts"], now[sink.name]["parts"])
-        new = _added(sink, place, known["parts"], now[sink.name]["parts"])
-        if new is not None:
-            notes.append(f"{name} gets columns: {', '.join(new)}; rows of before have null there")
-            continue
-        if accept_change:
-            notes.append(f"{name} goes on with another definition, as accepted: {', '.join(told)}")
-        elif isinstance(sink, Publish) and not (place / "state").is_dir():
-            notes.append(f"{name}: what is published from now on has another definition: {', '.join(told)}")
-        else:
-            changed[name] = told
-    if changed:
+    found = changes(spec)
+    changed = {one.sink: one.told for one in found if one.what == CHANGED}
+    if changed and not accept_change:
         raise PipelineChanged(spec.name, changed, str(spec.checkpoints))
-    for name, definition in now.items():
-        keep(spec.checkpoints / name, definition)
+    for sink in spec.sinks:
+        if spec.is_stream(sink.reads):
+            keep(spec.checkpoints / sink.name, definition_of(spec, sink))
+    notes = tuple(note for note in map(_note, found) if note)
     for note in notes:
         _log.warning("definition: %s", note)
-    return tuple(notes)
+    return notes
+
+
+def _note(change: Change) -> str:
+    name, told = change.sink, ", ".join(change.told)
+    if change.what == UNKNOWN:
+        return (
+            f"{name}: its checkpoint is older than definitions, so nobody knows whether it has changed; "
+            "the one of now is taken for it"
+        )
+    if change.what == FOLLOWS:
+        verb = "published" if name.startswith("publish ") else "done"
+        return f"{name}: what is {verb} from now on has another definition: {told}"
+    return {
+        GROWS: f"{name} gets columns: {told}; rows of before have null there",
+        CHANGED: f"{name} goes on with another definition, as accepted: {told}",
+    }.get(change.what, "")
 
 
 def _added(sink: Sink, checkpoint: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str] | None:
@@ -239,7 +308,13 @@ def _has_begun(checkpoint: Path, sink: Sink) -> bool:
     """Whether anything of it is stored: a first batch that has failed, as a rule may want, has left nothing behind."""
     if _files(checkpoint / "commits"):
         return True
-    return isinstance(sink, Table) and next(sink.path.rglob("*.parquet"), None) is not None
+    if not isinstance(sink, Table):
+        return False
+    if isinstance(sink.path, str):
+        from deltalake import DeltaTable
+
+        return DeltaTable.is_deltatable(sink.path) and DeltaTable(sink.path).version() > 0
+    return next(sink.path.rglob("*.parquet"), None) is not None
 
 
 def _files(directory: Path) -> bool:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from elea.spark.pipeline.spec import Sink, Source, Spec, Table
+from elea.model.errors import ConfigError
+from elea.spark.pipeline.spec import Sink, Source, Spec, Step, Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["frame_of", "landing_source", "source_frame", "source_id"]
+__all__ = ["frame_of", "landing_source", "register_functions", "source_frame", "source_id", "step_frame"]
 
 
 def source_id(spec: Spec, sink: str, source: str) -> str:
@@ -52,14 +53,36 @@ def frame_of(spark: SparkSession, spec: Spec, reads: str, sink: str, *, limit: i
     Sources and steps become temporary views of the session, and stay until the next sink makes its own: two sinks that
     read the same have a place of their own in the log.
     """
+    register_functions(spark, spec)
     for view in spec.upstream(reads):
-        made = (
-            source_frame(spark, view, source_id(spec, sink, view.name), limit=limit)
-            if isinstance(view, Source)
-            else spark.sql(view.sql)
-        )
+        if isinstance(view, Source):
+            made = source_frame(spark, view, source_id(spec, sink, view.name), limit=limit)
+        else:
+            made = step_frame(spark, spec, view)
         made.createOrReplaceTempView(view.name)
     return spark.table(reads)
+
+
+def step_frame(spark: SparkSession, spec: Spec, step: Step) -> DataFrame:
+    """The rows of a step, whose sources and steps are views.
+
+    Raises:
+        ConfigError: a function of Python cannot be had, or gives no DataFrame.
+    """
+    if step.python is None:
+        return spark.sql(step.sql)
+    made = step.python.load(spec.base)(*(spark.table(read) for read in step.reads))
+    if not hasattr(made, "createOrReplaceTempView"):
+        raise ConfigError(
+            f"python {step.python} of step {step.name}", f"it returned {type(made).__name__}", "return a DataFrame"
+        )
+    return made  # type: ignore[no-any-return]
+
+
+def register_functions(spark: SparkSession, spec: Spec) -> None:
+    """Let SQL of this session call the functions of a pipeline."""
+    for one in spec.functions:
+        spark.udf.register(one.name, one.python.load(spec.base), one.returns)
 
 
 def _plain(name: str) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
+from dataclasses import replace
+from pathlib import Path, PurePath
 
 from elea.spark.pipeline.lines import Path as Entry
 from elea.spark.pipeline.parts import Parts, Reporter
 from elea.spark.pipeline.problem import listed, nearest
 from elea.spark.pipeline.spec import Step
+from elea.spark.tableplaces import beside
 
 __all__ = ["look"]
 
@@ -32,7 +34,7 @@ def _clashes(parts: Parts, to: Reporter) -> None:
     A table or publish may have the name of what it reads, and of nothing else: `from` would be read wrongly.
     """
     seen: dict[str, list[tuple[str, str]]] = {}
-    for kind in ("source", "step", "table", "publish"):
+    for kind in ("source", "step", "table", "publish", "foreach"):
         for name in parts.names.get(kind, []):
             before = seen.setdefault(name.lower(), [])
             is_its_own = parts.reads.get((kind, name), "") == name
@@ -49,7 +51,7 @@ def _unknown(parts: Parts, to: Reporter) -> None:
     views = [*parts.names.get("source", []), *parts.names.get("step", [])]
     if not parts.names.get("source"):
         to.report(("pipeline",), "nothing is read: there is no source", 'add [source.NAME] with keyexpr = "…"')
-    if not parts.names.get("table") and not parts.names.get("publish"):
+    if not any(parts.names.get(kind) for kind in ("table", "publish", "foreach")):
         fix = 'add [table.NAME] with from = "…" and path = "…"'
         to.report(("pipeline",), "nothing is written: there is neither table nor publish", fix)
     for path, wanted in parts.reads.items():
@@ -57,6 +59,11 @@ def _unknown(parts: Parts, to: Reporter) -> None:
             what, fix = _no_view(wanted, views, parts)
             to.report_value((*path, "from"), f"from: {what}", fix)
     known = {view.lower() for view in views}
+    for name, step in parts.steps.items():
+        for read in step.reads if step.python is not None else ():
+            if read not in views:
+                what, fix = _no_view(read, views, parts)
+                to.report_value(("step", name, "from"), f"from: {what}", fix)
     for name, statement in parts.statements.items():
         for mention in statement.reads:
             if mention.name.lower() not in known:
@@ -65,7 +72,7 @@ def _unknown(parts: Parts, to: Reporter) -> None:
         # A name may be written with capitals in SQL.
         spelled = {view.lower(): view for view in views}
         reads = tuple(dict.fromkeys(spelled.get(one.lower(), one) for one in parts.steps[name].reads))
-        parts.steps[name] = Step(name=name, sql=parts.steps[name].sql, reads=reads, line=parts.steps[name].line)
+        parts.steps[name] = replace(parts.steps[name], reads=reads)
 
 
 def _no_view(name: str, views: list[str], parts: Parts) -> tuple[str, str]:
@@ -114,10 +121,16 @@ def _ordered(parts: Parts, to: Reporter) -> tuple[Step, ...]:
 def _circle(parts: Parts, circle: list[str], to: Reporter) -> None:
     name = circle[0]
     last = circle[-1] if len(circle) == 1 else circle[1]
-    mention = next(one for one in parts.statements[name].reads if one.name.lower() == last.lower())
+    statement = parts.statements.get(name)
+    found = [one for one in statement.reads if one.name.lower() == last.lower()] if statement is not None else []
     shown = " → ".join([*circle, name])
     what = f"step {name} reads itself" if len(circle) == 1 else f"steps read each other in a circle: {shown}"
-    to.report_value(("step", name, "sql"), what, "let one of them read a source instead", mention.at)
+    to.report_value(
+        ("step", name, "sql" if found else "from"),
+        what,
+        "let one of them read a source instead",
+        found[0].at if found else 0,
+    )
 
 
 # -- directories -------------------------------------------------------------------------------------------------------
@@ -126,13 +139,13 @@ def _circle(parts: Parts, circle: list[str], to: Reporter) -> None:
 def _directories(parts: Parts, to: Reporter) -> None:
     """Every table, quarantine and the checkpoints have a directory for themselves, none inside of another."""
     has = ("pipeline", "checkpoints")
-    found: list[tuple[str, Entry, Path]] = [("the checkpoints", has, _plain(parts.checkpoints))]
+    found: list[tuple[str, Entry, PurePath]] = [("the checkpoints", has, _plain(parts.checkpoints))]
     for name, table in parts.tables.items():
         found.append((f"table {name}", ("table", name, "path"), _plain(table.path)))
-        beside = table.path.with_name(f"{table.path.name}_backfill")
-        found.append((f"the place of a backfill of {name}", ("table", name, "path"), _plain(beside)))
+        backfill = beside(table.path, "_backfill")
+        found.append((f"the place of a backfill of {name}", ("table", name, "path"), _plain(backfill)))
         if table.merge is not None and table.merge.has_tombstones:
-            gone = table.path.with_name(f"{table.path.name}_deleted")
+            gone = beside(table.path, "_deleted")
             found.append((f"the deletions of {name}", ("table", name, "deletes"), _plain(gone)))
         if table.quarantine is not None:
             found.append((f"the quarantine of {name}", ("table", name, "quarantine"), _plain(table.quarantine)))
@@ -145,6 +158,6 @@ def _directories(parts: Parts, to: Reporter) -> None:
             to.report(entry, f"{what} lies inside of the directory of {inside[0]}", "put it beside, not inside")
 
 
-def _plain(path: Path) -> Path:
+def _plain(path: Path | str) -> PurePath:
     """Without `..`: the directory need not exist yet."""
-    return Path(os.path.normpath(path))
+    return PurePath(os.path.normpath(path))

@@ -41,6 +41,8 @@ _FROM: Final = Key(values.text, "the source or step whose rows it takes", requir
 PIPELINE: Final[Mapping[str, Key]] = {
     "name": Key(values.named, "names cursors and transactions: another name reads all of it again", required=True),
     "checkpoints": Key(values.place, "directory for Spark's notes, relative to the file", "state"),
+    "include": Key(values.texts, "further files with sources, steps, tables, …", ()),
+    "every": Key(values.duration, "instead of a trigger: a run to the end, again and again after so long"),
     "trigger": Key(values.trigger, 'how often, or `"available now"`: one run to the end', "1 second"),
     "connect": Key(values.locators, "locator of the broker, or a list, for sources and publishes", (CONNECT,)),
 }
@@ -59,11 +61,24 @@ SOURCE: Final[Mapping[str, Key]] = {
     "options": _OPTIONS,
 }
 STEP: Final[Mapping[str, Key]] = {
-    "sql": Key(values.text, "a SELECT over sources and other steps", required=True),
+    "sql": Key(values.text, "a SELECT over sources and other steps"),
+    "python": Key(values.code, "instead: `module:function`, which makes a DataFrame of DataFrames"),
+    "from": Key(values.texts, "python: the sources and steps it is given, in this order", ()),
+}
+FUNCTION: Final[Mapping[str, Key]] = {
+    "python": Key(values.code, "`module:function`, of the values of a row", required=True),
+    "returns": Key(values.text, "the type of what it returns, in Spark's DDL", "STRING"),
+}
+FOREACH: Final[Mapping[str, Key]] = {
+    "from": _FROM,
+    "python": Key(values.code, "`module:function`, called with each batch and its number", required=True),
+    "mode": Key(
+        values.one_of("append", "update", "complete"), "which rows of an aggregation: Spark's output mode", "append"
+    ),
 }
 TABLE: Final[Mapping[str, Key]] = {
     "from": _FROM,
-    "path": Key(values.place, "directory, relative to the file", required=True),
+    "path": Key(values.table_place, "directory, relative to the file, or `s3://…`", required=True),
     "format": Key(values.one_of("delta", "parquet"), "how it is stored", "delta"),
     "mode": Key(
         values.one_of("append", "complete", "merge"),
@@ -75,7 +90,7 @@ TABLE: Final[Mapping[str, Key]] = {
     "deletes": Key(values.text, "merge: a condition in SQL; rows that delete their key"),
     "scd": Key(values.scd, "merge: `1` keeps the latest row of a key, `2` all with the time they were valid", 1),
     "expect": Key(_rules, "rules for its rows, see below", []),
-    "quarantine": Key(values.place, "directory for rows that break a rule; `<path>_quarantine` unless given"),
+    "quarantine": Key(values.table_place, "directory for rows that break a rule; `<path>_quarantine` unless given"),
     "partition_by": Key(values.texts, "columns: a directory for each value", ()),
     "cluster_by": Key(values.texts, "columns by which compactions sort (Z-order)", ()),
     "retention": Key(values.duration, "how long old versions stay readable; then their files are removed"),
@@ -96,7 +111,14 @@ EXPECTATION: Final[Mapping[str, Key]] = {
     "otherwise": Key(values.one_of("quarantine", "drop", "fail"), "what becomes of such a row", "quarantine"),
 }
 
-SECTIONS: Final = {"source": SOURCE, "step": STEP, "table": TABLE, "publish": PUBLISH}
+SECTIONS: Final = {
+    "source": SOURCE,
+    "function": FUNCTION,
+    "step": STEP,
+    "table": TABLE,
+    "publish": PUBLISH,
+    "foreach": FOREACH,
+}
 """Tables that have names: `[source.NAME]`."""
 
-KINDS: Final = ("pipeline", *SECTIONS)
+KINDS: Final = ("pipeline", "parameters", *SECTIONS)

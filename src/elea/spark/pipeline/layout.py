@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from elea.spark.pipeline import sqltext
 from elea.spark.pipeline.problem import Wrong
-from elea.spark.pipeline.spec import Publish, Sink, Source, Spec, Step
+from elea.spark.pipeline.spec import Foreach, Publish, Sink, Source, Spec, Step, kind_of
 
 __all__ = ["Box", "Layout", "layout"]
 
@@ -53,7 +54,7 @@ def layout(spec: Spec) -> Layout:
         edges += [(read, step.name) for read in step.reads if read in found]
     last = 0
     for sink in spec.sinks:
-        kind = "publish" if isinstance(sink, Publish) else "table"
+        kind = kind_of(sink)
         place = f"{kind} {sink.name}"
         found[place] = Box(kind, sink.name, _of_sink(sink, spec), found[sink.reads].column + 1)
         edges.append((sink.reads, place))
@@ -112,6 +113,8 @@ def _of_source(source: Source) -> str:
 
 
 def _of_step(step: Step) -> str:
+    if step.python is not None:
+        return f"Python: {step.python}"
     try:
         found = sqltext.statement(step.sql)
     except Wrong:
@@ -127,7 +130,11 @@ def _of_step(step: Step) -> str:
 def _of_sink(sink: Sink, spec: Spec) -> str:
     if isinstance(sink, Publish):
         return f"{sink.key or '(column key)'} · {sink.format}"
+    if isinstance(sink, Foreach):
+        return f"Python: {sink.python}"
     base = spec.file.resolve().parent
-    place = os.path.relpath(sink.path, base) if sink.path.is_relative_to(base) else str(sink.path)
+    is_inside = isinstance(sink.path, Path) and sink.path.is_relative_to(base)
+    place = os.path.relpath(sink.path, base) if is_inside else str(sink.path)
     rules = f" · {len(sink.expect)} rule{'s' if len(sink.expect) > 1 else ''}" if sink.expect else ""
-    return f"{place} · {sink.format}{rules}"
+    mode = "" if sink.mode == "append" else f" · {sink.mode}"
+    return f"{place} · {sink.format}{mode}{rules}"

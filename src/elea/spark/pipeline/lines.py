@@ -56,6 +56,16 @@ class Lines:
         found = self._characters.get(path)
         return self._place(found[min(at, len(found) - 1)]) if found else self.value(path)
 
+    def file_of(self, path: Path) -> str | None:
+        """The file that has an entry; None for the one that was asked for."""
+        return None
+
+    def moved(self, path: Path, places: list[int]) -> None:
+        """Character n of a text is what was character `places[n]`: something in it was replaced."""
+        found = self._characters.get(path)
+        if found:
+            self._characters[path] = [found[min(at, len(found) - 1)] for at in places]
+
     def _place(self, at: int) -> Place:
         line = bisect_right(self._starts, at)
         return Place(line, at - self._starts[line - 1] + 1)

@@ -7,7 +7,6 @@ that is not is merged once more from rows that are the same, which comes to the 
 from __future__ import annotations
 
 import logging
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -16,6 +15,7 @@ from elea.model.errors import TableConflict
 from elea.spark.delta import fingerprint
 from elea.spark.deltamerge import DELETED, Merge, merge, table_schema
 from elea.spark.pipeline.targets import METADATA, DeltaTarget
+from elea.spark.tableplaces import read_file, remove
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,13 +49,12 @@ class MergeTarget(DeltaTarget):
 
     @property
     def directory(self) -> str:
-        return str(Path(self.path, STAGED))
+        return f"{self.path}/{STAGED}"
 
     def open(self, schema: pa.Schema) -> pa.Schema:
         import pyarrow as pa
 
         written = super().open(table_schema(self.how, schema, self.path))
-        Path(self.directory).mkdir(exist_ok=True)
         self._rows = pa.schema([written.field(name) for name in schema.names])
         return self._rows
 
@@ -84,7 +83,7 @@ class MergeTarget(DeltaTarget):
         self.counts.batches += 1
         self.counts.rows += sum(one.rows for one in files)
         self.counts.files += found.get("num_target_files_added", 0)
-        shutil.rmtree(self.directory)  # also what tasks that died have left
+        remove(self.directory)  # also what tasks that died have left
 
     def _staged(self, files: Sequence[Written]) -> pa.Table:
         """The rows of a batch, in the order in which tasks have read them."""
@@ -93,5 +92,5 @@ class MergeTarget(DeltaTarget):
 
         assert self._rows is not None
         shape = self._rows.append(pa.field(DELETED, pa.bool_())) if self.how.deletes else self._rows
-        parts = [pq.ParquetFile(Path(self.directory, one.path or "")).read() for one in files]
+        parts = [pq.ParquetFile(read_file(self.directory, one.path or "")).read() for one in files]
         return pa.concat_tables([part.select(shape.names).cast(shape) for part in parts])

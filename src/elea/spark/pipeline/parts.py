@@ -8,7 +8,7 @@ from pathlib import Path
 from elea.spark.pipeline.lines import Lines
 from elea.spark.pipeline.lines import Path as Entry
 from elea.spark.pipeline.problem import Problem
-from elea.spark.pipeline.spec import Publish, Sink, Source, Step, Table
+from elea.spark.pipeline.spec import Foreach, Function, Publish, Sink, Source, Step, Table
 from elea.spark.pipeline.sqltext import Statement
 
 __all__ = ["Parts", "Reporter"]
@@ -31,6 +31,8 @@ class Parts:
     statements: dict[str, Statement] = field(default_factory=dict)
     tables: dict[str, Table] = field(default_factory=dict)
     publishes: dict[str, Publish] = field(default_factory=dict)
+    foreachs: dict[str, Foreach] = field(default_factory=dict)
+    functions: dict[str, Function] = field(default_factory=dict)
     reads: dict[tuple[str, str], str] = field(default_factory=dict)
     """What tables and publishes say to be `from`, also of those that are wrong otherwise."""
 
@@ -40,6 +42,7 @@ class Parts:
         return [
             *((("table", name), one) for name, one in self.tables.items()),
             *((("publish", name), one) for name, one in self.publishes.items()),
+            *((("foreach", name), one) for name, one in self.foreachs.items()),
         ]
 
     def upstream(self, name: str) -> dict[str, Source | Step]:
@@ -66,9 +69,9 @@ class Reporter:
     def report(self, path: Entry, what: str, fix: str, *, is_warning: bool = False) -> None:
         """A problem of an entry as a whole, or of one that is missing."""
         place = self.places.key(path)
-        self.problems.append(Problem(place.line, place.column, what, fix, is_warning))
+        self.problems.append(Problem(place.line, place.column, what, fix, is_warning, self.places.file_of(path)))
 
     def report_value(self, path: Entry, what: str, fix: str, at: int = 0, *, is_warning: bool = False) -> None:
         """A problem of a value, at one of its characters."""
         place = self.places.character(path, at)
-        self.problems.append(Problem(place.line, place.column, what, fix, is_warning))
+        self.problems.append(Problem(place.line, place.column, what, fix, is_warning, self.places.file_of(path)))

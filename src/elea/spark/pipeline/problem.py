@@ -18,15 +18,18 @@ class Problem:
     what: str
     fix: str
     is_warning: bool = False
+    file: str | None = None
+    """A file that is included; None is the one that includes it."""
 
     def __str__(self) -> str:
         place = f"{self.line}: " if self.line else " "
+        place = place if self.file is None else f" {self.file}:{place}"
         return f"{place}{'warning: ' if self.is_warning else ''}{self.what} — {self.fix}"
 
     def form(self, file: str) -> dict[str, object]:
         """The JSON form."""
         return {
-            "file": file,
+            "file": self.file or file,
             "line": self.line or None,
             "column": self.column or None,
             "level": "warning" if self.is_warning else "error",

@@ -17,7 +17,7 @@ from elea.spark.pipeline.frames import frame_of, landing_source, source_id
 from elea.spark.pipeline.maintenance import Upkeep
 from elea.spark.pipeline.report import SinkReport
 from elea.spark.pipeline.rowsplitter import GOOD
-from elea.spark.pipeline.spec import Publish, Sink, Spec, Table
+from elea.spark.pipeline.spec import Foreach, Publish, Sink, Spec, Table
 from elea.spark.pipeline.tables import TableWriter
 from elea.spark.progress import Figures, Progress, figures_of
 
@@ -89,12 +89,12 @@ class Query:
     def _writing(self, rows: DataFrame) -> Any:
         if self._writer is not None:
             writing = rows.writeStream.foreachBatch(self._writer)
+        elif isinstance(self.sink, Foreach):
+            function = self.sink.python.load(self._spec.base)
+            writing = _counted(rows).writeStream.foreachBatch(lambda batch, number: function(batch, number))
         else:
-            from pyspark.sql.functions import count, lit
-
-            counted = rows.observe(PUBLISHED, count(lit(1)).alias("rows"))
             assert isinstance(self.sink, Publish)
-            writing = counted.writeStream.format("zenoh").options(**self.sink.write_options())
+            writing = _counted(rows).writeStream.format("zenoh").options(**self.sink.write_options())
         place = self._spec.checkpoints / self.sink.name
         writing = writing.outputMode(self._spec.output_mode(self.sink)).option("checkpointLocation", str(place))
         writing = writing.queryName(f"{self._spec.name}-{self.sink.name}-{uuid.uuid4().hex[:8]}")
@@ -191,6 +191,8 @@ class Static:
             rows = frame_of(spark, self._spec, self.sink.reads, self.sink.name)
             if self._writer is not None:
                 self._writer.write(rows, str(uuid.uuid4()), 0)
+            elif isinstance(self.sink, Foreach):
+                self.sink.python.load(self._spec.base)(rows, 0)
             elif isinstance(self.sink, Publish):
                 self._rows = rows.count()
                 rows.write.format("zenoh").mode("append").options(**self.sink.write_options()).save()
@@ -207,9 +209,17 @@ class Static:
 # -- helpers -----------------------------------------------------------------------------------------------------------
 
 
+def _counted(rows: DataFrame) -> DataFrame:
+    from pyspark.sql.functions import count, lit
+
+    return rows.observe(PUBLISHED, count(lit(1)).alias("rows"))
+
+
 def _names(sink: Sink) -> dict[str, Any]:
     if isinstance(sink, Table):
         return {"name": sink.name, "kind": "table", "where": str(sink.path)}
+    if isinstance(sink, Foreach):
+        return {"name": sink.name, "kind": "foreach", "where": str(sink.python)}
     return {"name": sink.name, "kind": "publish", "where": ",".join(sink.connect)}
 
 

@@ -10,15 +10,17 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from elea.model.errors import ConfigError, PipelineBusy, PipelineFailed
 from elea.spark.pipeline import backfill as backfilling
 from elea.spark.pipeline import definitions
+from elea.spark.pipeline.metricspage import serving
 from elea.spark.pipeline.query import Query, Static
-from elea.spark.pipeline.report import Report
+from elea.spark.pipeline.report import Report, SinkReport
 from elea.spark.pipeline.spec import AVAILABLE_NOW, Spec
 from elea.spark.progress import Progress
 
@@ -45,6 +47,9 @@ def run(
     accept_loss: bool = False,
     accept_change: bool = False,
     stop: threading.Event | None = None,
+    tables: Sequence[str] = (),
+    metrics: str | None = None,
+    finished: Callable[[Report], None] | None = None,
 ) -> Report:
     """Run a pipeline.
 
@@ -61,6 +66,9 @@ def run(
         accept_loss: backfill although a log has lost its beginning.
         accept_change: go on although the definition of a table is not the one that its rows were computed with.
         stop: ends the run when set; so does control-C.
+        tables: of a backfill: those to compute anew; all, if none is named.
+        metrics: `host:port` of a page for Prometheus.
+        finished: called with the report of each run but the last, if the pipeline runs `every` so often.
 
     Raises:
         PipelineBusy: it runs already.
@@ -76,19 +84,36 @@ def run(
         if getattr(spark, "_sc", None) is None:
             hint = "run it where the driver is: local, local-cluster, spark://"
             raise ConfigError("session", "a pipeline does not run through Spark Connect", hint)
-        with _lock(spec):
+        runs: list[_Run] = []
+        figures = serving(metrics, spec.name, lambda: [one for run in runs for one in run.figures()])
+        with _lock(spec), figures:
             backfilling.settle(spec)
+            stop = stop or threading.Event()
             if backfill:
-                backfilling.check(spec, accept_loss=accept_loss)
-                backfilling.begin(spec)
-                report = _Run(backfilling.rebuilding(spec), spark, progress, stop or threading.Event(), True).go()
+                chosen = backfilling.chosen(spec, tables)
+                backfilling.check(chosen, accept_loss=accept_loss)
+                backfilling.begin(chosen)
+                runs.append(_Run(backfilling.rebuilding(chosen), spark, progress, stop, True))
+                report = runs[-1].go()
                 if report.ended == "done":
-                    backfilling.ready(spec)
-                    backfilling.settle(spec)
+                    backfilling.ready(chosen)
+                    backfilling.settle(chosen)
                 return report
-            wanted = _triggered(spec, AVAILABLE_NOW) if once else spec
+            is_run_to_the_end = once or spec.every is not None
+            wanted = replace(spec, trigger=AVAILABLE_NOW) if is_run_to_the_end else spec
             notes = definitions.check(spec, accept_change=accept_change)
-            return _Run(wanted, spark, progress, stop or threading.Event(), False, notes).go()
+            while True:
+                begun = time.monotonic()
+                runs[:] = [_Run(wanted, spark, progress, stop, False, notes)]
+                report = runs[-1].go()
+                if once or spec.every is None or report.ended != "done":
+                    return report
+                # From beginning to beginning, as a clock has it; a run that takes longer is followed at once.
+                if stop.wait(max(begun + spec.every.seconds - time.monotonic(), 0)):
+                    return report
+                if finished is not None:
+                    finished(report)
+                notes = ()
     finally:
         if is_mine:
             spark.stop()
@@ -136,6 +161,10 @@ class _Run:
             if one.problem is not None:
                 raise PipelineFailed(one.name, one.problem, report) from cause
         return report
+
+    def figures(self) -> list[SinkReport]:
+        """What there is to say of the run while it goes on."""
+        return [one.report() for one in self._sinks()]
 
     def _sinks(self) -> list[Query | Static]:
         return [*self._statics, *self._queries]
@@ -192,6 +221,7 @@ class _Run:
 
     def _report(self, ended: str) -> Report:
         context: Any = self._spark.sparkContext
+        hide = self._spec.variables.hide
         return Report(
             pipeline=self._spec.name,
             file=str(self._spec.file),
@@ -201,15 +231,12 @@ class _Run:
             spark=str(self._spark.version),
             master=str(context.master),
             backfill=self._is_backfill,
-            notes=self._notes,
-            sinks=tuple(one.report() for one in self._sinks()),
+            notes=tuple(map(hide, self._notes)),
+            sinks=tuple(
+                replace(one, where=hide(one.where), problem=one.problem and hide(one.problem))
+                for one in (sink.report() for sink in self._sinks())
+            ),
         )
-
-
-def _triggered(spec: Spec, trigger: str) -> Spec:
-    from dataclasses import replace
-
-    return replace(spec, trigger=trigger)
 
 
 @contextlib.contextmanager

@@ -13,10 +13,26 @@ from pathlib import Path
 from typing import Final
 
 from elea.spark.deltamerge import Merge
+from elea.spark.pipeline.pythoncode import Code
 from elea.spark.pipeline.sqltext import statement
+from elea.spark.pipeline.variables import Variables
 from elea.spark.schema import UPROTOCOL
 
-__all__ = ["AVAILABLE_NOW", "Duration", "Expectation", "Publish", "Sink", "Source", "Spec", "Step", "Table", "View"]
+__all__ = [
+    "AVAILABLE_NOW",
+    "Duration",
+    "Expectation",
+    "Foreach",
+    "Function",
+    "Publish",
+    "Sink",
+    "Source",
+    "Spec",
+    "Step",
+    "Table",
+    "View",
+    "kind_of",
+]
 
 AVAILABLE_NOW: Final = "available now"
 """The trigger of a run that ends when everything that was there at its start is done."""
@@ -106,12 +122,15 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """A SELECT over sources and other steps: a view, stored only where a table says so."""
+    """A SELECT over sources and other steps, or a function of them: a view, stored only where a table says so."""
 
     name: str
-    sql: str
+    sql: str = ""
     reads: tuple[str, ...] = ()
     """The sources and steps it names, in the order of their first mention."""
+
+    python: Code | None = None
+    """Instead of SQL: a function that is given what it reads."""
 
     line: int = 0
 
@@ -136,7 +155,9 @@ class Table:
     reads: str
     """`from`: the source or step whose rows it keeps."""
 
-    path: Path
+    path: Path | str
+    """A directory, or the address of a place in an object store."""
+
     format: str = "delta"
     mode: str = "append"
     """`append`: rows are added. `complete`: every batch replaces the table by the whole result of an aggregation.
@@ -146,7 +167,7 @@ class Table:
     """How, if `mode` says so."""
 
     expect: tuple[Expectation, ...] = ()
-    quarantine: Path | None = None
+    quarantine: Path | str | None = None
     """Where rows that break a rule go; None without a rule that says so."""
 
     partition_by: tuple[str, ...] = ()
@@ -198,8 +219,36 @@ class Publish:
         return found | dict(self.options)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Foreach:
+    """A function that is called with each batch: at least once, for it may have done its work before a crash."""
+
+    name: str
+    reads: str
+    python: Code
+    mode: str = "append"
+    """Spark's output mode."""
+
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Function:
+    """A function of Python that SQL may call."""
+
+    name: str
+    python: Code
+    returns: str = "STRING"
+    line: int = 0
+
+
 View = Source | Step
-Sink = Table | Publish
+Sink = Table | Publish | Foreach
+
+
+def kind_of(sink: Sink) -> str:
+    """What the file calls it."""
+    return "table" if isinstance(sink, Table) else "publish" if isinstance(sink, Publish) else "foreach"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,6 +268,18 @@ class Spec:
 
     tables: tuple[Table, ...] = ()
     publishes: tuple[Publish, ...] = ()
+    foreachs: tuple[Foreach, ...] = ()
+    functions: tuple[Function, ...] = ()
+    every: Duration | None = None
+    """How long after the beginning of a run to the end the next one begins."""
+
+    variables: Variables = field(default_factory=Variables, repr=False, compare=False)
+    """Knows which texts are not to be shown."""
+
+    @property
+    def base(self) -> Path:
+        """The directory of the file."""
+        return self.file.resolve().parent
 
     @property
     def is_once(self) -> bool:
@@ -234,7 +295,7 @@ class Spec:
     @property
     def sinks(self) -> tuple[Sink, ...]:
         """What a query is started for."""
-        return (*self.tables, *self.publishes)
+        return (*self.tables, *self.publishes, *self.foreachs)
 
     def upstream(self, name: str) -> tuple[View, ...]:
         """The view `name` and everything it reads, directly or not, in an order in which they can be made."""
@@ -252,7 +313,7 @@ class Spec:
         if sink.mode != "merge":
             return sink.mode
         steps = [one for one in self.upstream(sink.reads) if isinstance(one, Step)]
-        is_grouped = any(statement(one.sql).group_at is not None for one in steps)
+        is_grouped = any(one.sql and statement(one.sql).group_at is not None for one in steps)
         return "update" if is_grouped else "append"
 
     def is_stream(self, name: str) -> bool:

@@ -6,19 +6,24 @@ TOML that is none at all ends it, because nobody knows what the rest would mean.
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from elea.model.errors import ConfigError, PipelineError
 from elea.spark.deltamerge import Merge
 from elea.spark.pipeline import ddl, graph, lines, sourceoptions, sqltext, streams, toml, values
+from elea.spark.pipeline.filereader import Text, read_text
 from elea.spark.pipeline.keys import EXPECTATION, KINDS, PIPELINE, SECTIONS, Key
 from elea.spark.pipeline.parts import Parts, Reporter
 from elea.spark.pipeline.problem import Problem, Wrong, nearest
-from elea.spark.pipeline.spec import Expectation, Publish, Source, Spec, Step, Table
+from elea.spark.pipeline.pythoncode import Code
+from elea.spark.pipeline.spec import Expectation, Foreach, Function, Publish, Source, Spec, Step, Table
 from elea.spark.schema import UPROTOCOL
+from elea.spark.tableplaces import is_remote
 
 __all__ = ["read", "text_of", "understand"]
 
@@ -26,15 +31,18 @@ MERGE: Final = ("keys", "sequence_by", "deletes", "scd")
 """Keys of a table for `mode = "merge"`."""
 
 
-def read(path: str | Path) -> Spec:
+def read(path: str | Path, parameters: Mapping[str, str] | None = None) -> Spec:
     """Read a file.
+
+    Args:
+        parameters: values that go before those of `[parameters]`.
 
     Raises:
         PipelineError: with everything that is wrong in it.
         OSError: it cannot be opened.
     """
     file = Path(path)
-    spec, problems = understand(text_of(file), file)
+    spec, problems = understand(text_of(file), file, parameters)
     if spec is None:
         raise PipelineError(str(path), [one for one in problems if not one.is_warning])
     return spec
@@ -53,23 +61,28 @@ def text_of(file: Path) -> str:
         raise PipelineError(str(file), [problem]) from error
 
 
-def understand(text: str, file: Path) -> tuple[Spec | None, list[Problem]]:
+def understand(
+    text: str, file: Path, parameters: Mapping[str, str] | None = None, environment: Mapping[str, str] | None = None
+) -> tuple[Spec | None, list[Problem]]:
     """What a text says, and its problems in the order of its lines; no `Spec` if one of them is an error."""
     text = text.replace("\r\n", "\n")
     try:
-        data = tomllib.loads(text)
+        found = read_text(text, file, parameters or {}, os.environ if environment is None else environment)
     except tomllib.TOMLDecodeError as error:
         return None, [toml.problem(error, text)]
-    reader = _Reader(data, lines.scan(text), file)
+    reader = _Reader(found, file)
     spec = reader.spec()
-    problems = sorted(reader.problems, key=lambda one: (one.line, one.column))
+    hide = found.variables.hide
+    problems = [replace(one, what=hide(one.what), fix=hide(one.fix)) for one in (*found.problems, *reader.problems)]
+    problems.sort(key=lambda one: (one.file or "", one.line, one.column))
     return None if any(not one.is_warning for one in problems) else spec, problems
 
 
 class _Reader(Reporter):
-    def __init__(self, data: dict[str, Any], places: lines.Lines, file: Path) -> None:
-        super().__init__(places)
-        self._data = data
+    def __init__(self, found: Text, file: Path) -> None:
+        super().__init__(found.places)
+        self._data = found.data
+        self._variables = found.variables
         self._file = file
         self._base = file.resolve().parent
 
@@ -87,6 +100,9 @@ class _Reader(Reporter):
         top = {name: key.default for name, key in PIPELINE.items()}
         if isinstance(head, dict):
             top |= self._entries(head, ("pipeline",), PIPELINE, "[pipeline]")
+            if "every" in head and "trigger" in head:
+                what = "every says when runs begin that go to the end, trigger how often batches do"
+                self.report(("pipeline", "every"), what, "leave one of them out")
         else:
             self.report(("pipeline",), "the table [pipeline] is missing", 'begin with [pipeline] and name = "fleet"')
         connect = top["connect"]
@@ -105,7 +121,14 @@ class _Reader(Reporter):
             steps=steps,
             tables=tuple(parts.tables.values()),
             publishes=tuple(parts.publishes.values()),
+            foreachs=tuple(parts.foreachs.values()),
+            functions=tuple(parts.functions.values()),
+            every=top["every"],
+            variables=self._variables,
         )
+
+    def _table_path(self, text: str) -> Path | str:
+        return text if is_remote(text) else self._path(text)
 
     def _path(self, text: str) -> Path:
         return Path(self._base, Path(text).expanduser())
@@ -133,7 +156,7 @@ class _Reader(Reporter):
             except Wrong as error:
                 self.report(path, error.what, error.fix)
             entries = self._entries(data, path, SECTIONS[kind], f"[{kind}.{name}]")
-            if "from" in entries:
+            if "from" in entries and kind != "step":
                 parts.reads[path] = entries["from"]
             if any(key.required and each not in entries for each, key in SECTIONS[kind].items()):
                 continue
@@ -144,6 +167,14 @@ class _Reader(Reporter):
                 self._step(name, entries, line, parts)
             elif kind == "table":
                 parts.tables[name] = self._table(name, entries, line)
+            elif kind == "function":
+                self._code(path, entries["python"])
+                parts.functions[name] = Function(name=name, line=line, **entries)
+            elif kind == "foreach":
+                self._code(path, entries["python"])
+                parts.foreachs[name] = Foreach(
+                    name=name, reads=entries["from"], python=entries["python"], mode=entries["mode"], line=line
+                )
             else:
                 self._publish(name, entries, connect, line, parts)
 
@@ -220,7 +251,32 @@ class _Reader(Reporter):
             fix = "leave start out: a table is read from its beginning"
             self.report((*path, "start"), "a table (batch) that starts at the latest sample is empty", fix)
 
+    def _code(self, path: lines.Path, code: Code) -> None:
+        try:
+            code.check(self._base)
+        except Wrong as error:
+            self.report_value((*path, "python"), f"python: {error.what}", error.fix)
+
     def _step(self, name: str, entries: dict[str, Any], line: int, parts: Parts) -> None:
+        path = ("step", name)
+        given = self._data["step"][name]
+        if ("sql" in given) == ("python" in given):
+            what = "a step has sql or python, not both" if "sql" in given else "a step has sql or python"
+            self.report(path, what, 'write sql = "SELECT …", or python = "module:function" with from = ["…"]')
+            return
+        if "python" in given:
+            if not entries["from"] and "from" not in given:
+                self.report(
+                    path, "nobody says what the function is given", 'add from = "…": a source or step, or a list'
+                )
+            if entries["python"] is not None:
+                self._code(path, entries["python"])
+                parts.steps[name] = Step(name=name, python=entries["python"], reads=entries["from"], line=line)
+            return
+        if "from" in given:
+            self.report((*path, "from"), "from is for functions of Python", "leave it out: SQL names what it reads")
+        if entries["sql"] is None:
+            return
         try:
             found = sqltext.statement(entries["sql"])
         except Wrong as error:
@@ -233,10 +289,10 @@ class _Reader(Reporter):
     def _table(self, name: str, entries: dict[str, Any], line: int) -> Table:
         path = ("table", name)
         rules = self._expect(path, entries["expect"])
-        place = self._path(entries["path"])
+        place = self._table_path(entries["path"])
         quarantine = None
         if any(rule.otherwise == "quarantine" for rule in rules):
-            quarantine = self._path(entries["quarantine"] or f"{entries['path'].rstrip('/')}_quarantine")
+            quarantine = self._table_path(entries["quarantine"] or f"{entries['path'].rstrip('/')}_quarantine")
         elif entries["quarantine"] is not None:
             fix = 'add expect = [ { name = "…", check = "…", otherwise = "quarantine" } ], or leave quarantine out'
             self.report((*path, "quarantine"), "no rule sends rows to the quarantine", fix)
@@ -265,9 +321,9 @@ class _Reader(Reporter):
         try:
             return Merge(entries["keys"], entries["sequence_by"], entries["deletes"], entries["scd"])
         except ConfigError as error:
-            self.report(
-                (*path, error.path), f"{error.path}: {error.problem}", f"{error.hint}".replace("keys=", "keys = ")
-            )
+            # What is not given cannot be pointed at.
+            at = error.path if error.path in given else "mode"
+            self.report((*path, at), f"{error.path}: {error.problem}", f"{error.hint}".replace("keys=", "keys = "))
             return None
 
     def _expect(self, path: lines.Path, found: list[Any]) -> tuple[Expectation, ...]:

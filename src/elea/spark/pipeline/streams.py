@@ -13,7 +13,7 @@ from elea.model.keyexpr import intersects
 from elea.spark.pipeline.lines import Path as Entry
 from elea.spark.pipeline.parts import Parts, Reporter
 from elea.spark.pipeline.problem import listed, nearest
-from elea.spark.pipeline.spec import AVAILABLE_NOW, Publish, Sink, Source, Table
+from elea.spark.pipeline.spec import AVAILABLE_NOW, Publish, Sink, Source, Step, Table
 from elea.spark.schema import METADATA, VALUE, names_of
 
 __all__ = ["columns_of", "look"]
@@ -98,7 +98,9 @@ def _event_time(source: Source, parts: Parts, to: Reporter) -> None:
 
 def _step(name: str, parts: Parts, to: Reporter) -> None:
     path = ("step", name, "sql")
-    found = parts.statements[name]
+    found = parts.statements.get(name)
+    if found is None:
+        return  # what a function does, Spark sees when it is called
     if found.over_at is not None:
         fix = "group by window(timestamp, '1 minute'), or take max_by(column, timestamp)"
         to.report_value(path, "a stream has no windows over rows (OVER)", fix, found.over_at)
@@ -128,7 +130,8 @@ def _aggregation(path: Entry, sink: Sink, parts: Parts, to: Reporter) -> None:
     """What is appended must be final, which only a watermark can say."""
     steps = [name for name in parts.upstream(sink.reads) if name in parts.statements and _is_stream(parts, name)]
     groups = [name for name in steps if parts.statements[name].group_at is not None]
-    if sink.mode == "complete" and steps and not groups and _is_whole(parts, sink.reads):
+    functions = [one for one in parts.upstream(sink.reads).values() if isinstance(one, Step) and one.python is not None]
+    if sink.mode == "complete" and steps and not groups and not functions and _is_whole(parts, sink.reads):
         to.report((*path, "mode"), "complete writes the whole result of an aggregation, and there is none", _NO_GROUP)
     bare = [one.name for one in _streams(parts, sink.reads) if one.watermark is None]
     watermarks = [one for one in _streams(parts, sink.reads) if one.watermark is not None]
@@ -186,6 +189,8 @@ def _columns(path: Entry, sink: Sink, parts: Parts, to: Reporter) -> None:
         to.report_value(("step", sink.reads, "sql"), what, "give it one: count(*) AS n", statement.unnamed_at)
     if isinstance(sink, Publish):
         _publish(path, sink, columns, parts, to)
+        return
+    if not isinstance(sink, Table):
         return
     for what, names in sink.named.items():
         for name in names if columns is not None and "" not in columns else ():

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from elea.model.errors import ConfigError, ExpectationFailed
 from elea.spark.arrowmap import ArrowMap
-from elea.spark.delta import COMPACT_EVERY, local_path, query_of, schema_of
+from elea.spark.delta import COMPACT_EVERY, query_of, schema_of
 from elea.spark.deltafiles import Written, gathered
 from elea.spark.deltamerge import DELETED, tombstone_schema
 from elea.spark.pipeline.mergetarget import MergeTarget
@@ -35,6 +35,7 @@ from elea.spark.pipeline.rowsplitter import (
 )
 from elea.spark.pipeline.spec import Table
 from elea.spark.pipeline.targets import DeltaTarget, ParquetTarget, Target
+from elea.spark.tableplaces import beside, place_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -69,7 +70,7 @@ def targets_of(table: Table, pipeline: str, *, is_stream: bool = True) -> dict[s
     name = f"{pipeline}/{table.name}"
     found: dict[str, Target] = {}
     if any(one.otherwise == QUARANTINE for one in table.expect):
-        path = table.quarantine or table.path.with_name(f"{table.path.name}_quarantine")
+        path = table.quarantine or beside(table.path, "_quarantine")
         found[QUARANTINE] = _target(table, path, f"{name}/quarantine", is_stream=is_stream)
     if table.merge is None:
         found[GOOD] = _target(
@@ -79,8 +80,9 @@ def targets_of(table: Table, pipeline: str, *, is_stream: bool = True) -> dict[s
     gone: DeltaTarget | None = None
     if table.merge.has_tombstones:
         # Before the table: a deletion that is not remembered is worse than one that is remembered twice.
-        beside = table.path.with_name(f"{table.path.name}_deleted")
-        found[TOMBSTONES] = gone = DeltaTarget(beside, f"{name}/deleted", retention=table.retention)
+        found[TOMBSTONES] = gone = DeltaTarget(
+            beside(table.path, "_deleted"), f"{name}/deleted", retention=table.retention
+        )
     found[GOOD] = MergeTarget(
         table.path,
         name,
@@ -95,7 +97,7 @@ def targets_of(table: Table, pipeline: str, *, is_stream: bool = True) -> dict[s
 
 def _target(
     table: Table,
-    path: Path,
+    path: Path | str,
     name: str,
     *,
     is_stream: bool,
@@ -284,9 +286,9 @@ def merge_writer(
     from elea.spark.deltamerge import Merge
 
     how = Merge(tuple(keys), tuple(sequence_by), deletes, scd)
-    place = Path(local_path(path))
+    place = place_of(path)
     table = Table(
-        name=place.name, reads="", path=place, mode="merge", merge=how,
+        name=place.rpartition("/")[2], reads="", path=place, mode="merge", merge=how,
         partition_by=tuple(partition_by), cluster_by=tuple(cluster_by),
     )  # fmt: skip
     made = TableWriter(table, name)

@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from elea.model.errors import ConfigError, TableConflict
-from elea.spark.delta import LOG_RETENTION, DeltaWriter, fingerprint, local_path
+from elea.spark.delta import LOG_RETENTION, DeltaWriter, fingerprint
 from elea.spark.deltafiles import DELTA
 from elea.spark.pipeline.rowsplitter import STAGED
+from elea.spark.tableplaces import is_remote, place_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -179,7 +180,11 @@ class ParquetTarget:
     suffix = STAGED
 
     def __init__(self, path: str | Path, name: str) -> None:
-        self.path = Path(local_path(path))
+        place = place_of(path)
+        if is_remote(place):
+            hint = "leave format out: a Delta table can be in an object store"
+            raise ConfigError(f"table {place}", "files of parquet cannot be renamed in an object store", hint)
+        self.path = Path(place)
         self._name = re.sub(r"[^A-Za-z0-9_.]", "_", name)
         self._staged = self.path.parent / f".{self.path.name}.staged"
 

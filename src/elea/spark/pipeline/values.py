@@ -12,14 +12,17 @@ from typing import Any, Final
 
 from elea.io.linkerrors import LocatorError
 from elea.io.locator import Locator
-from elea.model.errors import InvalidKeyExpr
+from elea.model.errors import ConfigError, InvalidKeyExpr
 from elea.model.keyexpr import KeyExpr
 from elea.model.timerange import TimeExpr
 from elea.spark.pipeline.problem import Wrong, listed, nearest
+from elea.spark.pipeline.pythoncode import Code
 from elea.spark.pipeline.spec import AVAILABLE_NOW, Duration
+from elea.spark.tableplaces import is_remote, place_of
 
 __all__ = [
     "check_name",
+    "code",
     "duration",
     "flag",
     "key",
@@ -31,6 +34,7 @@ __all__ = [
     "place",
     "scd",
     "start",
+    "table_place",
     "text",
     "texts",
     "time",
@@ -56,6 +60,11 @@ def text(value: Any) -> str:
     if not value.strip():
         raise Wrong("it is empty", "write something, or leave the line out")
     return value
+
+
+def code(value: Any) -> Code:
+    """A function of Python."""
+    return Code.parse(text(value))
 
 
 def flag(value: Any) -> bool:
@@ -204,8 +213,23 @@ def place(value: Any) -> str:
     found = text(value)
     if "://" in found and not found.startswith("file://"):
         scheme = found.partition("://")[0]
-        fix = "name a directory that driver and executors see, such as tables/lights"
-        raise Wrong(f"tables and checkpoints are directories, not in {scheme}", fix)
+        fix = "name a directory on a disk that lasts, such as state; tables may be in an object store"
+        raise Wrong(f"checkpoints are a directory, not in {scheme}", fix)
+    return found.removeprefix("file://")
+
+
+def table_place(value: Any) -> str:
+    """The path of a directory, or a place in an object store."""
+    found = text(value)
+    if is_remote(found):
+        try:
+            return place_of(found)
+        except ConfigError as error:
+            raise Wrong(error.problem, error.hint) from error
+    if "://" in found and not found.startswith("file://"):
+        scheme = found.partition("://")[0]
+        fix = "name a directory that driver and executors see, such as tables/lights, or s3://bucket/lights"
+        raise Wrong(f"nobody can write tables to {scheme}", fix)
     return found.removeprefix("file://")
 
 
