@@ -106,7 +106,7 @@ def broker_target() -> Target:
     def tokens() -> list[bytes]:
         return [*corpus.tokens("zenoh2018"), b"zenoh://a/*#transient", b"zenoh://a$ls", b"xrce://**?{x>1}"]
 
-    return Target("early-session", decode, law, (), seeds, tokens, max_size=2_048, repeats=False, room=4 << 30)
+    return Target("early-broker", decode, law, (), seeds, tokens, max_size=2_048, repeats=False, room=4 << 30)
 
 
 def _input(first: int, packets: Sequence[bytes]) -> bytes:
