@@ -1,4 +1,4 @@
-"""A relay for UDP that loses, repeats and reorders what passes, in both directions."""
+"""A relay for UDP that loses, delays, repeats and reorders what passes, in both directions."""
 
 from __future__ import annotations
 
@@ -21,12 +21,20 @@ class LossyRelay:
     """Listens on `port` of loopback for one node, and passes on to another. Counts what both have sent."""
 
     def __init__(
-        self, target: tuple[str, int], *, loss: float, duplicates: float, reordering: float, seed: int = 0
+        self,
+        target: tuple[str, int],
+        *,
+        loss: float,
+        duplicates: float = 0.0,
+        reordering: float = 0.0,
+        delay: float = 0.0,
+        seed: int = 0,
     ) -> None:
         self.octets = [0, 0]
         self.datagrams = [0, 0]
         self.lost = self.repeated = self.reordered = 0
         self._loss, self._duplicates, self._reordering = loss, duplicates, reordering
+        self._delay = delay
         self._chance = Random(seed)
         self._target = target
         self._near = self._socket()
@@ -90,11 +98,14 @@ class LossyRelay:
     def _fly(self, forth: bool, datagram: bytes) -> None:
         if self._happens(self._loss):
             self.lost += 1
-        elif self._happens(self._reordering):
+            return
+        later = self._delay
+        if self._happens(self._reordering):
             self.reordered += 1
+            later += self._chance.uniform(*LATE_SECONDS)
+        if later:
             self._order += 1
-            when = time.monotonic() + self._chance.uniform(*LATE_SECONDS)
-            heapq.heappush(self._late, (when, self._order, forth, datagram))
+            heapq.heappush(self._late, (time.monotonic() + later, self._order, forth, datagram))
         else:
             self._pass_on(forth, datagram)
 
