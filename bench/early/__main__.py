@@ -137,7 +137,7 @@ def _clean_lines(clean: dict[tuple[str, str], list[Measured]]) -> list[str]:
 
 def _lossy_lines(lossy: dict[float, list[Measured]]) -> list[str]:
     lines = [
-        f"| datagrams lost each way, {2000 * DELAY:g} ms a round trip | samples/s, {LOSSY_SIZE} B | window's limit | by it |",
+        f"| lost each way, {2000 * DELAY:g} ms a round trip | samples/s, {LOSSY_SIZE} B | window's limit | by it |",
         "|---:|---:|---:|---:|",
     ]
     for loss, rounds in lossy.items():
