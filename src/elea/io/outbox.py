@@ -459,7 +459,7 @@ class Outbox(Flushable):
         elif self._work():
             if self._asleep and not self._blocked:
                 self._rouse()
-        elif self._waiters.some:
+        elif self._waiters.some and not self._is_behind():
             self._waiters.wake()
 
     def _rouse(self) -> None:
@@ -499,7 +499,7 @@ class Outbox(Flushable):
         if self._work() and not self._blocked and not self._right.locked():
             self._asleep = False
             return True
-        if self._waiters.some and not self._blocked:
+        if self._waiters.some and not self._blocked and not self._is_behind():
             self._waiters.wake()
         return False
 
@@ -521,6 +521,10 @@ class Outbox(Flushable):
         if self._told and any(lane.queue for lane in self._order):
             return False
         return not self._work() and not self._right.locked() and not self._work()
+
+    def _is_behind(self) -> bool:
+        """Whether something waits until `reopen`: who waits for room is woken then, and not to look again and again."""
+        return self._told and any(lane.shut and lane.queue for lane in self._order)
 
     def reopen(self) -> None:
         """The other end may be sent to again: by the thread that leads, or in a turn."""
@@ -552,7 +556,7 @@ class Outbox(Flushable):
                 self.batches += len(batches)
                 if not self._write(batches):
                     return False
-                if self._waiters.some and (lane is None or lane.queued <= self._half):
+                if self._waiters.some and (not self._told if lane is None else lane.queued <= self._half):
                     self._waiters.wake()
         except LinkClosed as error:
             self._fail(error)

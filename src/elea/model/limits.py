@@ -42,6 +42,7 @@ __all__ = [
     "EARLY_PULLS",
     "EARLY_SNAPSHOT_BYTES",
     "EARLY_SPACES",
+    "EARLY_STREAM_WINDOW_BYTES",
     "EARLY_TAGS",
     "EARLY_TAGS_OCTETS",
     "EARLY_WINDOW",
@@ -256,6 +257,9 @@ EARLY_WINDOW: Final = 2_048
 
 EARLY_WINDOW_BYTES: Final = 1 << 17
 """Bytes of them. A burst of so many fits the receive buffer that Linux gives a UDP socket unless told otherwise."""
+
+EARLY_STREAM_WINDOW_BYTES: Final = 1 << 21
+"""The same on links that lose nothing by themselves, where no buffer can run over and more is faster."""
 
 EARLY_AHEAD: Final = 16_384
 """Messages kept that came before one that is missing; the largest window of numbers of 14 bits is half of it."""

@@ -14,7 +14,7 @@ import pytest
 from elea.io.lane import Patience
 from elea.io.link import Octets
 from elea.io.linkerrors import REASON_UNRESPONSIVE, LinkClosed, LinkStalled
-from elea.io.loop import Loop
+from elea.io.loop import Flushable, Loop
 from elea.io.outbox import CONTROL_BATCHES, Frame, Outbox
 from elea.testing.timeline import Timeline, VirtualLoop
 from tests.unit.io.ends import (
@@ -263,6 +263,41 @@ def test_an_outbox_that_is_told_asks_no_more_until_then(valve: Valve) -> None:
     outbox.reopen()
     assert until(lambda: b"".join(valve.took).endswith(prefixed(b"\1b") + prefixed(b"\1e")))
     assert outbox.flush(PATIENCE)
+
+
+class CountingLoop(Loop):
+    """Knows how often it was asked to flush something."""
+
+    asked = 0
+
+    def flush_soon(self, flushable: Flushable) -> None:
+        self.asked += 1
+        super().flush_soon(flushable)
+
+
+def test_who_waits_for_a_window_looks_once() -> None:
+    loop = CountingLoop("counting")
+    valve = Valve(loop)
+    is_open = threading.Event()
+
+    def windowed(key: int, queue: list[bytes], queued: int, most: int) -> tuple[list[list[bytes]], int, int]:
+        return framed(key, queue, queued, most) if is_open.is_set() else ([], 0, 0)
+
+    outbox = valve.outbox(windowed, told=True, queue_bytes=100)
+    valve.open()
+    outbox.put(1, (bytes(100), b""), 100, False)
+    waiting = in_thread(lambda: outbox.put(1, (b"last", b""), 4, False))
+    waiting.join(0.3)
+    assert waiting.is_alive()
+    assert loop.asked <= 3, "neither it nor the leader looks again and again"
+
+    is_open.set()
+    outbox.reopen()
+    waiting.join(PATIENCE)
+    assert not waiting.is_alive()
+    assert outbox.flush(PATIENCE)
+    outbox.close()
+    loop.close()
 
 
 def test_messages_larger_than_a_batch_are_written_together_on_a_busy_link() -> None:

@@ -12,6 +12,7 @@ from elea.protocol.early.automata import ACCEPTOR, INITIATOR, Automaton, Input, 
 from elea.protocol.early.generation import XRCE2017, ZENOH2018, Generation
 from elea.protocol.early.numbered import stream_entry, write_entry
 from elea.protocol.early.profile import PROFILES
+from elea.protocol.early.sending import Sender
 from elea.protocol.early.session import Arrived, Ended, Opened, Session
 from elea.protocol.early.terms import Offer
 
@@ -453,3 +454,15 @@ def test_a_lease_above_the_bound_is_refused(lease: float, is_open: bool) -> None
     assert one.is_open is is_open
     assert [type(event) for event in told] == [Opened if is_open else Ended]
     assert [event.reason for event in told if isinstance(event, Ended)] == ([] if is_open else [5])
+
+
+def test_an_acknowledgement_is_asked_for_when_the_window_of_octets_fills() -> None:
+    """Large packets fill it long before that of messages: if nobody asked then, all would wait for the next Synch."""
+    sender = Sender(14, reliable=True, mtu=1_000, window_bytes=4_000)
+    queue = [part for _ in range(10) for part in stream_entry(2, bytes(900), reliable=True)]
+
+    packets, used, _ = sender.take(queue, len(queue), 0.0)
+
+    assert used < len(queue)
+    assert packets[-1][0] & 0x20, "the one that fills it asks"
+    assert sum(packet[0] & 0x20 > 0 for packet in packets) <= 2

@@ -8,7 +8,7 @@ from typing import Final
 from elea.io.link import Link
 from elea.io.linkerrors import LocatorError
 from elea.io.locator import Locator, nearest
-from elea.model.limits import MAX_PACKET, SN_BITS_MAX, SN_BITS_MIN
+from elea.model.limits import EARLY_STREAM_WINDOW_BYTES, EARLY_WINDOW_BYTES, MAX_PACKET, SN_BITS_MAX, SN_BITS_MIN
 from elea.model.qos import Role
 from elea.protocol.early.profile import PAPERS, PROFILES, Profile
 from elea.protocol.early.terms import Offer
@@ -55,6 +55,7 @@ class Options:
             commit_mode=COMMIT_MODE,
             mtu=mtu,
             lifetime=0.0 if link.reliable else LIFETIME,
+            window_bytes=EARLY_STREAM_WINDOW_BYTES if link.reliable else EARLY_WINDOW_BYTES,
             is_broker=role is Role.ROUTER,
             is_peer=role is Role.PEER,
         )

@@ -142,11 +142,12 @@ class Sender:
                     base = self.next
                     mark = frag_marker(base, len(pieces))
                     for index, piece in enumerate(pieces):
-                        sync = self._wants_ack(index == len(pieces) - 1 and used + count >= len(queue))
-                        made += self._add(packets, packet, self._number(mark + head[:-1], head[-1], piece, now), sync)
+                        held = self._number(mark + head[:-1], head[-1], piece, now)
+                        is_last = index == len(pieces) - 1 and used + count >= len(queue)
+                        made += self._add(packets, packet, held, self._wants_ack(is_last, len(piece)))
             else:
                 held = self._number(head[:-1], head[-1], tail, now)
-                made += self._add(packets, packet, held, self._wants_ack(used + count >= len(queue)))
+                made += self._add(packets, packet, held, self._wants_ack(used + count >= len(queue), len(tail)))
             for index in range(used, used + count):
                 octets += len(queue[index])
             used += count
@@ -208,13 +209,19 @@ class Sender:
             return False
         return True
 
-    def _wants_ack(self, is_last: bool) -> bool:
-        """Whether the next message asks for an acknowledgement: nothing follows, or the window fills (Z18-REL-07)."""
+    def _wants_ack(self, is_last: bool, size: int) -> bool:
+        """Whether the newest message asks for an acknowledgement: nothing follows, or a window fills (Z18-REL-07).
+
+        Args:
+            size: its octets. A window of octets fills, too; if nobody asked then, all would wait for a Synch.
+        """
         if not self._holds:
             return False
-        size = len(self.held) + 1
-        quarter = max(1, self._window // 4)
-        return is_last or size >= self._window or (size >= 3 * quarter and not size % quarter)
+        return (
+            is_last
+            or _passes_quarter(len(self.held), 1, self._window)
+            or _passes_quarter(self.held_bytes, size, self._window_bytes)
+        )
 
     def _number(self, front: bytes, header: int, tail: bytes, now: float) -> Held:
         held = Held(self.next, self.before + self._marker + front, header, tail, now)
@@ -297,3 +304,9 @@ class Sender:
     def last(self) -> int:
         """The number used last; the one before 0 if none was (Z18-CON-09)."""
         return successor(self.next, self.sn_bits, steps=-1)
+
+
+def _passes_quarter(filled: int, more: int, window: int) -> bool:
+    """Whether the last `more` of what fills a window have filled three quarters of it, or a further one, or all."""
+    quarter = max(1, window // 4)
+    return filled >= window or (filled >= 3 * quarter and filled // quarter != (filled - more) // quarter)
