@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from elea.space.face import Face
     from elea.wire.details import RawSample
 
-__all__ = ["PlainEncoder"]
+__all__ = ["PlainEncoder", "PlainWay"]
 
 
 class PlainEncoder(Encoder):
@@ -28,13 +28,15 @@ class PlainEncoder(Encoder):
         self.encode = encode
 
     def way(self, key: str, faces: tuple[Face, ...], declared: bool) -> Way:
-        return _PlainWay(key, faces, self)
+        return PlainWay(key, faces, self)
 
     def collector(self, *, waits: bool = True) -> Collector:
         return _PlainCollector(waits)
 
 
-class _PlainWay(Way):
+class PlainWay(Way):
+    """Samples of one key to some faces, encoded one by one."""
+
     def put(self, meta: bytes | None, payload: bytes, qos: int, reliable: bool) -> EleaError | None:
         message = cast(PlainEncoder, self.encoder).encode(self.key, meta, payload, qos)
         lost: EleaError | None = None

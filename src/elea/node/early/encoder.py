@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, cast
 
 from elea.io.linkerrors import LinkClosed, worse
 from elea.model.errors import NotExpressible
-from elea.space.way import Collector, Encoder, Publication, Way
+from elea.node.plainencoder import PlainWay
+from elea.space.way import Collector, Encoder, Way
 from elea.wire.details import RawSample, is_deletion
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class EarlyEncoder(Encoder):
         return _EarlyCollector(waits)
 
 
-class EarlyWay(Way):
+class EarlyWay(PlainWay):
     """Samples of one key to one face."""
 
     def __init__(self, key: str, faces: tuple[Face, ...], encoder: Encoder) -> None:
@@ -67,24 +68,6 @@ class EarlyWay(Way):
             except LinkClosed as error:
                 lost = worse(lost, error)
         return lost
-
-    def publication(self, meta: bytes | None, qos: int, reliable: bool) -> Publication:
-        return _EarlyPublication(self, meta, qos, reliable)
-
-    def is_full(self, qos: int, reliable: bool) -> bool:
-        outbox = self.face.outbox
-        return outbox.error is None and outbox.is_full(self.face.conduit(qos, reliable))
-
-
-class _EarlyPublication(Publication):
-    def __init__(self, way: EarlyWay, meta: bytes | None, qos: int, reliable: bool) -> None:
-        self._way = way
-        self._meta = meta
-        self._qos = qos
-        self._reliable = reliable
-
-    def put(self, payload: bytes) -> EleaError | None:
-        return self._way.put(self._meta, payload, self._qos, self._reliable)
 
 
 class _EarlyCollector(Collector):
