@@ -231,6 +231,49 @@ def test_requests_are_actions_of_their_own() -> None:
     assert (caught.value.action, caught.value.key) == ("store_cursor", "k/**")
 
 
+@pytest.mark.parametrize("ack", [False, True], ids=["live", "acknowledged"])
+@pytest.mark.parametrize("key", ["k/**", "k/*/1", "k/s$*/1"])
+def test_update_of_many_keys_touches_none_that_are_denied(key: str, ack: bool) -> None:
+    no = rule("no", "deny", ["k/secret/**"], ["put", "delete"])
+    with storing(rules("allow", [no], [ANN], [policy(["no"], ["ann"])])) as made:
+        ann, bob = made.sessions["ann"], made.sessions["bob"]
+        for one in ("k/open/1", "k/secret/1"):
+            bob.put(one, b"old", ack=True, durability="transient")
+
+        for number, kind in enumerate(("put", "del")):
+            if ack:
+                list(ann.get(f"@store/put/{key}?src=1.1.{number};kind={kind}", payload=b"new", timeout=20))
+            elif kind == "put":
+                ann.put(key, b"new")
+            else:
+                ann.delete(key)
+        bob.delete("k/open/1", ack=True, durability="transient")
+        time.sleep(0.1)
+
+        found = {str(reply.ok.key_expr): reply.ok.payload.to_bytes() for reply in bob.get("k/**", timeout=20)}
+    assert found == {"k/secret/1": b"old"}
+
+
+@pytest.mark.parametrize("verb", ["*", "**", "$*r", "$*", "cursor$*", "*/**"])
+def test_requests_by_wildcard_are_none(verb: str) -> None:
+    no = rule("no", "deny", ["k/**"], STORE)
+    with storing(rules("allow", [no], [ANN], [policy(["no"], ["ann"])])) as made:
+        ann, bob = made.sessions["ann"], made.sessions["bob"]
+        for number in range(3):
+            bob.put(f"k/{number}", b"x", ack=True, durability="transient")
+        bob.cursor("k/**", "mine").move(1)
+
+        for key in (f"@store/{verb}", f"@store/{verb}/k/**", f"@store/{verb}/k/1"):
+            for parameters in ("name=mine;move=2", "name=mine;drop", "src=1.1.1;kind=del", "from=0"):
+                try:
+                    list(ann.get(f"{key}?{parameters}", payload=b"", timeout=20))
+                except elea.ZError:
+                    break  # it is no key expression
+
+        assert bob.cursor("k/**", "mine").position == 1
+        assert len(bob.read("k/**").read_all()) == 3
+
+
 def test_history_is_an_action_of_its_own() -> None:
     no = rule("no", "deny", ["k/secret/**"], ["store_read"])
     with storing(rules("allow", [no], [ANN], [policy(["no"], ["ann"])])) as made:

@@ -321,9 +321,21 @@ def _ask(session: Any, selector: str, payload: bytes | None = None) -> Any:
 # -- floods -----------------------------------------------------------------------------------------------------------
 
 
+def served(victim: Victim, times: int) -> list[float]:
+    """Seconds that a put, and a newcomer, take."""
+    took = []
+    for _ in range(times):
+        since = time.monotonic()
+        victim.serves()
+        took.append(time.monotonic() - since)
+        time.sleep(0.02)
+    return took
+
+
 def test_flood_of_declarations_does_not_hold_up_others(victim: Victim) -> None:
     """Of one client, as fast as it can; others wait at most 100 ms on a quiet machine, here some times that."""
     ended = threading.Event()
+    alone = served(victim, 20)
 
     # Made before: this thread and the honest clients share an interpreter.
     batches = [
@@ -343,16 +355,11 @@ def test_flood_of_declarations_does_not_hold_up_others(victim: Victim) -> None:
 
     flooding = threading.Thread(target=flood)
     flooding.start()
-    took = []
     try:
-        for _ in range(60):
-            since = time.monotonic()
-            victim.serves()
-            took.append(time.monotonic() - since)
-            time.sleep(0.02)
+        took = served(victim, 60)
     finally:
         ended.set()
         flooding.join()
 
-    assert statistics.median(took) < 0.3, took
-    assert sorted(took)[-3] < 1.0, took
+    assert statistics.median(took) < 0.2 + 3 * statistics.median(alone), took
+    assert sorted(took)[-3] < 0.5 + 3 * max(alone), took

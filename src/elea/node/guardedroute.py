@@ -65,7 +65,10 @@ def guarded_route(node: Node, guard: Guard, asked: GuardedRoute) -> Route:
     boxes = node.local.boxes(key, here=source is node.local)
     found = guard.sieve(source, Flow.INGRESS, action, key)
     sifted = None if found is None else lambda run: _sifted(run, found)
-    return Route(key, asked.generation, boxes, tuple(ways), node.local.keepers(key), sifted)
+    keepers = node.local.keepers(key)
+    if keepers and not guard.allows_every(source, action, key):
+        keepers = ()  # a store would apply it to keys that its sender may not touch
+    return Route(key, asked.generation, boxes, tuple(ways), keepers, sifted)
 
 
 def _sifted(run: list[RawSample], sieve: Sieve) -> list[RawSample]:

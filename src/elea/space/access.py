@@ -215,8 +215,13 @@ class Access:
 
         return tuple(filter(fits, self._combinations))
 
-    def judge(self, combinations: Iterable[Combination], flow: Flow, action: Action, key: str) -> Verdict:
-        """Whether neighbours that these combinations fit may do something with a key expression."""
+    def judge(
+        self, combinations: Iterable[Combination], flow: Flow, action: Action, key: str, *, every: bool = False
+    ) -> Verdict:
+        """Whether neighbours that these combinations fit may do something with a key expression.
+
+        With `every`, with each of its keys: a denial of some of them counts.
+        """
         denied: list[str] = []
         is_judged = False
         for combination in combinations:
@@ -224,25 +229,28 @@ class Access:
             if slots is None:
                 verdict = Verdict(self.default_allow)
             else:
-                verdict = self._of(slots, flow, action, key)
+                verdict = self._of(slots, flow, action, key, every)
             if verdict.allowed:
                 return verdict
             is_judged = True
             denied += verdict.rules
         return Verdict(False, tuple(denied)) if is_judged else Verdict(self.default_allow)
 
-    def _of(self, slots: Mapping[_Slot, KeyTree[list[str]]], flow: Flow, action: Action, key: str) -> Verdict:
-        denying = _including(slots.get((flow, action, False)), key)
+    def _of(
+        self, slots: Mapping[_Slot, KeyTree[list[str]]], flow: Flow, action: Action, key: str, every: bool
+    ) -> Verdict:
+        denying = _including(slots.get((flow, action, False)), key, every)
         if denying:
             return Verdict(False, denying)
         allowing = _including(slots.get((flow, action, True)), key)
         return Verdict(self.default_allow or bool(allowing), allowing)
 
 
-def _including(tree: KeyTree[list[str]] | None, key: str) -> tuple[str, ...]:
+def _including(tree: KeyTree[list[str]] | None, key: str, some: bool = False) -> tuple[str, ...]:
     if tree is None:
         return ()
-    return tuple(sorted({id for ids in tree.including(key) for id in ids}))
+    found = tree.intersecting(key) if some else tree.including(key)
+    return tuple(sorted({id for ids in found for id in ids}))
 
 
 def _by_id(path: str, items: Iterable[T]) -> dict[str, T]:

@@ -33,6 +33,7 @@ DECLARED: Final = {
     Entity.TOKEN: Action.LIVELINESS_TOKEN,
 }
 
+UPDATES: Final = (Action.PUT, Action.DELETE)
 INGRESS: Final = Flow.INGRESS
 EGRESS: Final = Flow.EGRESS
 
@@ -137,6 +138,18 @@ class Guard:
                 judged.verdicts[name] = found
         return found
 
+    def allows_every(self, face: Face, action: Action, key: str) -> bool:
+        """Whether a neighbour may do that with each key of an expression: what a store makes of an update of many.
+
+        Counted as a denial if not. Without wildcards the same as what `allows` says.
+        """
+        if self._access is None or face.region is Region.LOCAL or "*" not in key:
+            return True
+        if self._access.judge(self._of(face).combinations, INGRESS, action, key, every=True).allowed:
+            return True
+        self.deny(face, INGRESS, action, key)
+        return False
+
     def check(self, face: Face, flow: Flow, action: Action, key: str) -> bool:
         """The same for a message: a denial is counted and told."""
         if self.allows(face, flow, action, key):
@@ -202,6 +215,8 @@ class Guard:
             return True
         asked = request_action(key, body.parameters)
         if asked is not None and not self.check(face, flow, *asked):
+            return False
+        if asked is not None and flow is INGRESS and asked[0] in UPDATES and not self.allows_every(face, *asked):
             return False
         sieve = self.sieve(face, flow, Action.QUERY, key)
         return sieve is None or sieve.passes(len(body.payload or b"") + len(body.attachment or b""))

@@ -10,7 +10,7 @@ import pytest
 from elea.model import keyexpr
 from elea.model.errors import ConfigError
 from elea.model.qos import Role
-from elea.space.access import Access, AccessRules, Action, Policy, Rule, SubjectRule, request_action
+from elea.space.access import STORE_VERBS, Access, AccessRules, Action, Policy, Rule, SubjectRule, request_action
 from elea.space.face import Flow, Subject
 from elea.space.interception import Downsampling, LowPass, Rate, Sampler, Scope, size_limit
 
@@ -176,3 +176,9 @@ def test_first_rate_that_meets_a_key_holds_and_the_smallest_limit() -> None:
 
 def test_no_rate_at_all_lets_nothing_through() -> None:
     assert not any(Sampler(0.0).passes(now) for now in (0.0, 1e9))
+
+
+def test_every_request_to_a_store_has_an_action() -> None:
+    from elea.node.storage.service import VERBS
+
+    assert {*VERBS, "align"} == set(STORE_VERBS)

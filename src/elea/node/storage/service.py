@@ -179,6 +179,9 @@ class Storages:
             self._later(asking, work)
 
     def _request(self, verb: str, storage: Storage, asked: Asked) -> None:
+        if not _is_named(verb, asked):
+            asked.done()
+            return
         subject, durability, log = subject_of(asked.request.key), _named(asked, "durability"), _named(asked, "log")
         if log is not None and log != storage.name:
             asked.done()  # it names another one, perhaps of another broker
@@ -209,6 +212,9 @@ class Storages:
 
     def _align(self, storage: Storage, asked: Asked) -> None:
         """Another broker compares its log with ours of the same key expression."""
+        if not _is_named("align", asked):
+            asked.done()
+            return
         same = [one for one in self.storages if one.key_expr == subject_of(asked.request.key)]
         wanted = self.default if _named(asked, "log") == DEFAULT_LOG else next(iter(same), None)
         if storage is not wanted:
@@ -321,6 +327,11 @@ class Storages:
             storage.close()
             self._acknowledging[storage].close()
             _log.info("storage closed: storage=%s samples=%d", storage.name, storage.kept)
+
+
+def _is_named(verb: str, asked: Asked) -> bool:
+    """Whether a query names what it asks for: one with a wildcard there would be judged as none of the requests."""
+    return asked.request.key.startswith(f"@store/{verb}/")
 
 
 def _named(asked: Asked, name: str) -> str | None:
