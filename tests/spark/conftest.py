@@ -11,6 +11,7 @@ import pytest
 import elea
 import elea.spark
 from tests.interop.storing import StoringBroker
+from tests.spark.objectstore import prepare
 
 __all__ = ["broker", "client", "session", "spark"]
 
@@ -25,6 +26,7 @@ SETTINGS = {
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
     """A classic session on two cores; it takes some ten seconds to start, so everybody shares it."""
+    prepare()
     made = elea.spark.session("elea-tests", master="local[2]", settings=SETTINGS)
     yield made
     made.stop()

@@ -90,11 +90,11 @@ def drive(place: Path, *, once: bool, backfill: bool) -> int:
 
 def _driver(place: Path, *more: str) -> subprocess.Popen[bytes]:
     paths = os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
-    out = (place / "driver.log").open("ab")
-    return subprocess.Popen(
-        [sys.executable, "-m", "tests.spark.merges", "--drive", str(place), *more],
-        start_new_session=True, stdout=out, stderr=out, env={**os.environ, "PYTHONPATH": paths},
-    )  # fmt: skip
+    with (place / "driver.log").open("ab") as out:
+        return subprocess.Popen(
+            [sys.executable, "-m", "tests.spark.merges", "--drive", str(place), *more],
+            start_new_session=True, stdout=out, stderr=out, env={**os.environ, "PYTHONPATH": paths},
+        )  # fmt: skip
 
 
 def _end(driver: subprocess.Popen[bytes]) -> None:

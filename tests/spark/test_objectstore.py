@@ -22,8 +22,7 @@ from elea.model.errors import ConfigError, TableConflict
 from elea.spark import delta
 from tests.interop.storing import StoringBroker
 from tests.robust.children import eventually
-from tests.spark.conftest import SETTINGS
-from tests.spark.objectstore import BUCKET, object_store
+from tests.spark.objectstore import object_store
 from tests.spark.test_delta import forget_last_commit
 
 FILE = """
@@ -37,7 +36,7 @@ keyexpr = "numbers/*"
 format = "json"
 schema = "n BIGINT"
 metadata = true
-options = {{ maxOffsetsPerTrigger = 100 }}
+options = {{ maxOffsetsPerTrigger = 200 }}
 
 [step.parsed]
 sql = "SELECT key, value.n, offset, kind FROM numbers"
@@ -65,17 +64,9 @@ KILLS = 2
 
 
 @pytest.fixture(scope="module")
-def store() -> Iterator[dict[str, str]]:
+def lake() -> Iterator[str]:
     with object_store() as found:
         yield found
-
-
-@pytest.fixture(scope="module")
-def remote(store: dict[str, str]) -> Iterator[Any]:
-    """A session that was started with the environment: tasks of one that ran before do not know of the server."""
-    made = elea.spark.session("elea-tests", master="local[2]", settings=SETTINGS)
-    yield made
-    made.stop()
 
 
 def rows(place: str, *columns: str) -> list[tuple[Any, ...]]:
@@ -84,10 +75,11 @@ def rows(place: str, *columns: str) -> list[tuple[Any, ...]]:
 
 
 def run_driver(file: Path, *more: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "elea", "pipeline", "run", str(file), "--master", "local[2]", *more],
-        start_new_session=True, stdout=subprocess.DEVNULL, stderr=(file.parent / "driver.log").open("ab"),
-    )  # fmt: skip
+    with (file.parent / "driver.log").open("ab") as out:
+        return subprocess.Popen(
+            [sys.executable, "-m", "elea", "pipeline", "run", str(file), "--master", "local[2]", *more],
+            start_new_session=True, stdout=subprocess.DEVNULL, stderr=out,
+        )  # fmt: skip
 
 
 def version(place: str) -> int:
@@ -95,9 +87,9 @@ def version(place: str) -> int:
 
 
 def test_pipeline_writes_to_an_object_store_once_while_its_driver_is_killed(
-    store: dict[str, str], broker: StoringBroker, session: elea.Session, tmp_path: Path
+    lake: str, broker: StoringBroker, session: elea.Session, tmp_path: Path
 ) -> None:
-    place = f"s3://{BUCKET}/kills"
+    place = f"{lake}/kills"
     file = tmp_path / "remote.toml"
     file.write_text(FILE.format(locator=broker.locator, place=place))
 
@@ -131,18 +123,16 @@ def test_pipeline_writes_to_an_object_store_once_while_its_driver_is_killed(
     assert found.count(None) == 1  # the deletion has no number
 
 
-def test_two_writers_of_a_batch_do_not_both_win_and_a_batch_that_comes_again_is_left_out(
-    store: dict[str, str], remote: Any
-) -> None:
-    place = f"s3://{BUCKET}/two"
-    large = remote.range(0, 400_000, 1, 2).selectExpr("id", "id % 2 AS half")
+def test_two_writers_of_a_batch_do_not_both_win_and_a_batch_that_comes_again_is_left_out(lake: str, spark: Any) -> None:
+    place = f"{lake}/two"
+    large = spark.range(0, 400_000, 1, 2).selectExpr("id", "id % 2 AS half")
     mine, other = (delta.writer(place, query_id="q", partition_by="half", compact_every=2) for _ in range(2))
     mine(large, 0)
 
     class Late:
         """Looks at the table, and then is overtaken."""
 
-        sparkSession = remote  # noqa: N815
+        sparkSession = spark  # noqa: N815
         schema = large.schema
 
         def mapInArrow(self, *args: Any) -> Any:  # noqa: N802
@@ -159,13 +149,13 @@ def test_two_writers_of_a_batch_do_not_both_win_and_a_batch_that_comes_again_is_
 
 
 def test_samples_are_ingested_into_an_object_store_over_a_restart(
-    store: dict[str, str], remote: Any, broker: StoringBroker, session: elea.Session, tmp_path: Path
+    lake: str, spark: Any, broker: StoringBroker, session: elea.Session, tmp_path: Path
 ) -> None:
-    place = f"s3://{BUCKET}/landed"
+    place = f"{lake}/landed"
 
     def drain() -> None:
         elea.spark.ingest(
-            remote, "numbers/*", place, checkpoint=tmp_path / "checkpoint", trigger={"availableNow": True},
+            spark, "numbers/*", place, checkpoint=tmp_path / "checkpoint", trigger={"availableNow": True},
             options={"connect": broker.locator, "startingOffsets": "earliest"}, columns=["key", "payload"],
         ).awaitTermination(120)  # fmt: skip
 

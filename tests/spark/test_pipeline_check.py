@@ -84,10 +84,10 @@ def test_mistake_that_spark_finds_has_line_cause_and_fix(
 
 def test_starter_and_page_are_right_for_spark_and_leave_no_views(tmp_path: Path, spark: Any) -> None:
     page = (Path(__file__).parents[2] / "docs" / "pipelines.md").read_text(encoding="utf-8")
-    (example,) = re.findall(r"^```toml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    examples = re.findall(r"^```toml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
 
     assert found_in(starter.starter("house"), tmp_path, spark) == []
-    assert found_in(example, tmp_path, spark) == []
+    assert [found_in(example, tmp_path, spark) for example in examples] == [[], [], []]
     assert "lights" not in [one.name for one in spark.catalog.listTables()]
 
 

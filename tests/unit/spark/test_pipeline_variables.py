@@ -281,3 +281,23 @@ def test_figures_are_served_while_it_runs() -> None:
     assert text.endswith("# EOF\n")
     with pytest.raises(ConfigError, match="'often' is no address"), metricspage.serving("often", "x", list):
         pass
+
+
+def test_object_store_that_cannot_be_reached_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "fleet.toml"
+    file.write_text(FILE.format(head="", more="").replace("tables/${floor}", "s3://lake/silver"))
+    settings = {"ENDPOINT_URL": "http://127.0.0.1:1", "ALLOW_HTTP": "true", "ACCESS_KEY_ID": "k", "REGION": "here"}
+    for name, value in {**settings, "SECRET_ACCESS_KEY": SECRET, "MAX_RETRIES": "0"}.items():
+        monkeypatch.setenv(f"AWS_{name}", value)
+    monkeypatch.setenv("PASSWORD", SECRET)
+    monkeypatch.setenv("max_retries", "0")
+    monkeypatch.setenv("retry_timeout", "1s")
+
+    assert main(["pipeline", "plan", str(file)]) == 1
+
+    said = capsys.readouterr().err
+    assert "table s3://lake/silver: it cannot be reached" in said
+    assert "AWS_ENDPOINT_URL" in said
+    assert SECRET not in said

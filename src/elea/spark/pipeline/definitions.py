@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from elea.model.errors import PipelineChanged
+from elea.model.errors import ConfigError, PipelineChanged
 from elea.spark.pipeline.additions import added
 from elea.spark.pipeline.ddl import TYPES
 from elea.spark.pipeline.problem import Wrong
@@ -312,8 +312,14 @@ def _has_begun(checkpoint: Path, sink: Sink) -> bool:
         return False
     if isinstance(sink.path, str):
         from deltalake import DeltaTable
+        from deltalake.exceptions import DeltaError
 
-        return DeltaTable.is_deltatable(sink.path) and DeltaTable(sink.path).version() > 0
+        try:
+            return DeltaTable.is_deltatable(sink.path) and DeltaTable(sink.path).version() > 0
+        except (OSError, DeltaError) as error:
+            hint = "give credentials and endpoint by the environment: AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL, …"
+            problem = f"it cannot be reached: {str(error).splitlines()[0]}"
+            raise ConfigError(f"table {sink.path}", problem, hint) from error
     return next(sink.path.rglob("*.parquet"), None) is not None
 
 
