@@ -21,7 +21,7 @@ from tests.fuzz.worker import Current
 
 WORK = Path(__file__).parent / "work"
 RUNS = 100_000
-NO_ATHERIS = "atheris cannot be imported (pip install 'elea[fuzz]'): inputs come from the plain mutator"
+NO_ATHERIS = "atheris cannot be imported (pip install '.[fuzz]'): inputs come from the plain mutator"
 
 
 @dataclass

@@ -52,7 +52,9 @@ def arrow() -> Any:
         import pyarrow.compute
         import pyarrow.ipc
     except ImportError as error:
-        raise StoreError("batches and range reads need pyarrow; run: pip install 'elea[broker]'") from error
+        raise StoreError(
+            "batches and range reads need pyarrow; run in a clone of Elea: pip install '.[broker]'"
+        ) from error
     return pyarrow
 
 

@@ -107,7 +107,7 @@ def _storages(runtime: Runtime, settings: Settings) -> Storages | None:
     try:
         from elea.node.storage.service import Storages
     except ModuleNotFoundError as error:
-        hint = "pip install 'elea[broker]'"
+        hint = "in a clone of Elea: pip install '.[broker]'"
         raise ConfigError(
             "plugins/storage_manager", f"storages need {error.name}, which is not installed", hint
         ) from error
@@ -121,7 +121,9 @@ def _can_compress() -> bool:
 
     if find_spec("lz4") is not None:
         return True
-    _log.warning("compression not offered: problem=LZ4 is not installed hint=pip install 'elea[compression]'")
+    _log.warning(
+        "compression not offered: problem=LZ4 is not installed hint=in a clone of Elea: pip install '.[compression]'"
+    )
     return False
 
 

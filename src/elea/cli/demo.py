@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["add_arguments", "run"]
 
-INSTALL: Final = "pip install 'elea[demo]'"
+INSTALL: Final = "in a clone of Elea: pip install '.[demo]'"
 REPORT: Final = "elea-demo.html"
 MARKS: Final = {
     "first sample": "the first samples are acknowledged: safe on disk",

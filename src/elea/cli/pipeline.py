@@ -101,7 +101,7 @@ def _failures(file: str) -> Iterator[None]:
         name = error.filename or file
         raise CliError(f"{name}: there is no such file", f"elea pipeline new {Path(file).stem}", 2) from error
     except ModuleNotFoundError as error:
-        raise CliError(f"{error.name} is not installed", "pip install 'elea[spark]'") from error
+        raise CliError(f"{error.name} is not installed", "in a clone of Elea: pip install '.[spark]'") from error
     except ConfigError as error:
         raise CliError(f"{error.path}: {error.problem}", error.hint or "elea pipeline check FILE") from error
     except OSError as error:

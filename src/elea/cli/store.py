@@ -91,7 +91,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Does what `action` says."""
     if find_spec("pyarrow") is None:
-        raise CliError("the store needs pyarrow, which is not installed", "pip install 'elea[broker]'")
+        raise CliError("the store needs pyarrow, which is not installed", "in a clone of Elea: pip install '.[broker]'")
     if args.action == "read":
         from elea.cli.store_read import run as read
 

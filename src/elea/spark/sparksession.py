@@ -1,4 +1,4 @@
-"""`elea.spark.session()`: a Spark session from `pip install 'elea[spark]'` alone, set up for this pipeline."""
+"""`elea.spark.session()`: a Spark session from the extra `spark` alone, set up for this pipeline."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def session(
     try:
         from pyspark.sql import SparkSession
     except ImportError as error:
-        raise ConfigError("pyspark", "it is not installed", "run: pip install 'elea[spark]'") from error
+        raise ConfigError("pyspark", "it is not installed", "run in a clone of Elea: pip install '.[spark]'") from error
     if remote is None:
         master = master or wanted.pop("spark.master", None) or os.environ.get("MASTER")
         if master is None and SUBMITTED not in os.environ:  # who submits says where

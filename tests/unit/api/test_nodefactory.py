@@ -24,7 +24,7 @@ def test_compression_is_offered_only_where_lz4_is_installed(
     settings = nodefactory.link_settings(Settings.of(config))
 
     assert settings.compression is installed
-    assert ("pip install 'elea[compression]'" in caplog.text) is not installed
+    assert ("pip install '.[compression]'" in caplog.text) is not installed
 
 
 def test_session_says_where_it_can_be_reached() -> None:

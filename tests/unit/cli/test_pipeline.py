@@ -161,7 +161,7 @@ def test_run_without_spark_says_what_to_install(house: Path, elea: Elea, monkeyp
     result = elea("pipeline", "run", str(house))
 
     assert result.status == 1
-    assert "try: pip install 'elea[spark]'" in result.err
+    assert "try: in a clone of Elea: pip install '.[spark]'" in result.err
 
 
 def test_new_check_and_plan_import_neither_spark_nor_arrow(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def test_missing_package_is_named_with_the_way_to_get_it(
 
     said = capsys.readouterr().err
     assert "pyspark" in said
-    assert "pip install 'elea[demo]'" in said
+    assert "pip install '.[demo]'" in said
 
 
 def test_place_that_is_not_empty_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -108,5 +108,5 @@ def test_that_there_is_none_is_told_to_shells(
     assert capsys.readouterr() == (
         "",
         "JAVA_HOME: Spark needs Java 17 or newer and none was found; "
-        "install a JDK and set JAVA_HOME to it, or run: pip install 'elea[spark]'\n",
+        "install a JDK and set JAVA_HOME to it, or run in a clone of Elea: pip install '.[spark]'\n",
     )

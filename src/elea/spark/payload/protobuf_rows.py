@@ -46,7 +46,7 @@ def descriptor_of(name: str, file: str | None) -> Any:
     try:
         from google.protobuf import descriptor_pool
     except ImportError as error:
-        hint = "pip install 'elea[uprotocol]'"
+        hint = "in a clone of Elea: pip install '.[uprotocol]'"
         raise ConfigError("option payloadMessage", "it needs protobuf, which is not installed", hint) from error
     pool, names = (descriptor_pool.Default(), []) if file is None else _pool_of(file)
     try:

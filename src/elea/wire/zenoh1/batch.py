@@ -108,7 +108,9 @@ def _lz4() -> Any:
     try:
         from lz4 import block
     except ImportError as error:
-        raise LocalProtocolError("batch compression needs LZ4: pip install 'elea[compression]'") from error
+        raise LocalProtocolError(
+            "batch compression needs LZ4: in a clone of Elea: pip install '.[compression]'"
+        ) from error
     return block
 
 

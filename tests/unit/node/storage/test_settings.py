@@ -165,5 +165,5 @@ def test_broker_says_what_to_install(tmp_path: Path) -> None:
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
 
     assert found.returncode != 0
-    assert "pip install 'elea[broker]'" in found.stderr
+    assert "pip install '.[broker]'" in found.stderr
     assert "pyarrow" in found.stderr
