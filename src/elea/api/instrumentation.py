@@ -11,6 +11,7 @@ from elea.api.apierrors import InvalidValue
 from elea.api.apitimestamp import Timestamp
 from elea.api.identity import ZenohId
 from elea.api.whatami import WhatAmI
+from elea.model.logger import logger
 from elea.model.values import value_class
 
 __all__ = [
@@ -21,6 +22,14 @@ __all__ = [
     "TimestampStack",
     "TimestampStackRecord",
 ]
+
+
+_log = logger("elea.api")
+
+
+def warn_not_collected(name: str) -> None:
+    """Say that something was asked for that is not done."""
+    _log.warning("timestamp stacks are not collected, nor passed on: %s has no effect", name)
 
 
 class InterceptionPoint(Enum):
@@ -102,9 +111,10 @@ class TimestampInstrumentationBuilder:
         return self._with(InterceptionPoint.RECEIVE, enabled)
 
     def build(self) -> TimestampInstrumentation:
-        """The choice made; raises InvalidValue, a ZError, if no point was chosen."""
+        """The choice made; raises InvalidValue, a ZError, if no point was chosen. No node here collects them yet."""
         if not self._flags:
             raise InvalidValue("instrumentation", "at least one point must be active")
+        warn_not_collected("timestamp_instrumentation")
         return TimestampInstrumentation(self._flags)
 
     def _with(self, point: InterceptionPoint, enabled: bool) -> TimestampInstrumentationBuilder:

@@ -747,4 +747,8 @@ def open(config: Config | None = None, *, timestamp_callback: Any = None) -> Ses
     Raises:
         ConfigError, SessionError, LinkError: what is wrong, and what to do about it.
     """
+    if timestamp_callback is not None:
+        from elea.api.instrumentation import warn_not_collected
+
+        warn_not_collected("timestamp_callback")
     return Session(Config() if config is None else config)
