@@ -174,3 +174,20 @@ def test_nothing_is_left_of_neighbours_that_are_gone(node: Node) -> None:
     assert [len(book) for book in books] == [0] * len(books)
     assert [wanted for held in upstream._of.values() for wanted in held] == []
     assert (len(interests._by_key), interests._unrestricted, node.space.next_deadline()) == (0, [], None)
+
+
+def test_withdrawn_asker_of_a_shared_interest_is_not_answered_and_the_other_is(node: Node) -> None:
+    router, client = node.router("router"), node.client("client")
+    router.heard()
+    client.asks(5, BOTH, S, "a")
+    node.local.asks(6, BOTH, S, "a")
+    (asked,) = [message for message in router.heard() if isinstance(message, Interest)]
+
+    client.says(InterestDone(5))
+    assert router.heard() == []  # the other one still asks
+    router.says(Declare(SUB, 1, "a", interest_id=asked.id), Final(asked.id))
+
+    assert client.heard() == []
+    assert node.local.heard()[-1] == Final(6)
+    node.local.says(InterestDone(6))
+    assert router.heard() == [InterestDone(asked.id)]

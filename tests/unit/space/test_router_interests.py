@@ -439,3 +439,13 @@ def test_declarations_of_routers_are_told_by_key(node: Node, one: FakeFace) -> N
 
     assert one.heard() == [Declare(SUB, 1, "a"), Declare(SUB, 2, "b"), Undeclare(SUB, 1)]
     assert node.targets(one, "b") == {"router"}
+
+
+def test_queryable_that_is_declared_again_is_as_complete_as_it_says_now(one: FakeFace, two: FakeFace) -> None:
+    two.says(Declare(QBL, 1, "q", True))
+    assert one.asks(1, BOTH, Q) == [Declare(QBL, 1, "q", True, interest_id=1), Final(1)]
+
+    two.says(Declare(QBL, 1, "q", False))
+    assert one.heard()[-1] == Declare(QBL, 1, "q", False)
+    two.says(Declare(QBL, 1, "q", True))
+    assert one.heard()[-1] == Declare(QBL, 1, "q", True)
