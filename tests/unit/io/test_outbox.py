@@ -487,6 +487,17 @@ def test_leader_that_passes_on_never_waits(valve: Valve, outbox: Outbox) -> None
     assert not outbox.pass_on(6, (b"x", b""), 1, 1)
 
 
+def test_what_can_neither_wait_nor_be_lost_is_taken_up_to_eight_times_the_bound(valve: Valve, outbox: Outbox) -> None:
+    taken = 0
+    while outbox.push(5, (bytes(500), b""), 500):
+        taken += 1
+
+    assert 8 * 5_000 <= outbox.queued(5) < 8 * 5_000 + 500
+    assert taken * 500 >= 8 * 5_000
+    assert outbox.losses.counts["refused"] == 1
+    assert outbox.push(4, (b"another conduit", b""), 15)
+
+
 def test_droppable_message_in_fragments_waits_longer(valve: Valve, outbox: Outbox) -> None:
     outbox.patience = Patience(0.001, PATIENCE)  # far above what a loaded machine needs
     while put(outbox, bytes(500), droppable=True):
