@@ -393,7 +393,9 @@ def test_what_arrived_late_is_not_sent_again() -> None:
 
 
 @pytest.mark.parametrize(
-    ("offer", "own"), [({"is_broker": True}, 1), ({"is_peer": True}, 4), ({}, 8)], ids=["broker", "peer", "client"]
+    ("offer", "own"),
+    [({"is_broker": True}, 1), ({"is_broker": True, "is_durable": True}, 3), ({"is_peer": True}, 4), ({}, 8)],
+    ids=["broker", "broker that keeps data", "peer", "client"],
 )
 def test_a_scout_is_answered_by_those_it_looks_for(offer: dict[str, bool], own: int) -> None:
     """Z18-SCO-01, Z18-SCO-02."""

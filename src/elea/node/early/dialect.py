@@ -49,7 +49,9 @@ class EarlyDialect(Dialect):
     def _machine(self, connection: Connection, timeout: float) -> Machine:
         options = options_of(connection.locator)
         node = self.links.node
-        offer = options.offer(node.node_id, connection.link, self.links.settings.lease, node.role)
+        is_durable = node.durable is not None
+        lease = self.links.settings.lease
+        offer = options.offer(node.node_id, connection.link, lease, node.role, is_durable=is_durable)
         if connection.accepted:
             offer = replace(
                 offer, admit=lambda pid: machine.admit(pid), authenticate=lambda pid, data: machine.authenticate(data)

@@ -43,7 +43,7 @@ class Options:
     conduits: int = CONDUITS
     profile: Profile = PAPERS
 
-    def offer(self, pid: bytes, link: Link, lease: float, role: Role) -> Offer:
+    def offer(self, pid: bytes, link: Link, lease: float, role: Role, *, is_durable: bool = False) -> Offer:
         """What this node brings to a session over a link."""
         mtu = min(link.mtu, MAX_PACKET if link.streamed else UDP_MTU) if self.mtu is None else self.mtu
         made = Offer(
@@ -57,6 +57,7 @@ class Options:
             lifetime=0.0 if link.reliable else LIFETIME,
             window_bytes=EARLY_STREAM_WINDOW_BYTES if link.reliable else EARLY_WINDOW_BYTES,
             is_broker=role is Role.ROUTER,
+            is_durable=is_durable,
             is_peer=role is Role.PEER,
         )
         if self.sn_bits is not None:

@@ -35,6 +35,7 @@ ASCII_ZERO: Final = 0x30
 TALKING: Final = (State.OPEN, State.CLOSING)
 NUMBERED: Final = frozenset({"Declare", "WriteData", "StreamData", "BatchedData", "Pull"})
 BROKER_BIT: Final = 0b0001
+DURABILITY_BIT: Final = 0b0010
 PEER_BIT: Final = 0b0100
 CLIENT_BIT: Final = 0b1000
 
@@ -392,6 +393,8 @@ class Session:
 
     def _on_scout(self, message: Any, now: float, events: list[Event]) -> None:
         own = BROKER_BIT if self.offer.is_broker else PEER_BIT if self.offer.is_peer else CLIENT_BIT
+        if self.offer.is_durable:
+            own |= DURABILITY_BIT
         if self.is_open and self.offer.profile.opens_at_hello:
             self.dropped += 1  # it would begin anew
         elif message.mask & own:

@@ -130,6 +130,8 @@ class Offer:
     patience: float = 5.0
     """Seconds, at least, after which a node is given up that acknowledges nothing."""
     is_broker: bool = False
+    is_durable: bool = False
+    """Whether it keeps data."""
     is_peer: bool = False
     max_lease: float = 0.0
     """Longer leases of others are refused; 0 for no bound."""
