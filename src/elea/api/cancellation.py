@@ -109,7 +109,8 @@ class Cancellable:
         self._lock = threading.RLock()
         self._is_over = False
         self._ended = False
-        self._mark = 0
+        # Before the query is asked: its first reply may come, and its callback cancel it, before the asker goes on.
+        self._mark = token._add(self._cancel)
 
     def take(self, message: object) -> None:
         """Deliver a message, unless the query is over."""
@@ -118,11 +119,10 @@ class Cancellable:
                 self._take(message)
 
     def begin(self, stop: Callable[[], None]) -> None:
-        """The query has been asked; `stop` withdraws it."""
+        """The query has been asked; `stop`, which may be called twice, withdraws it."""
         self._stop = stop
-        self._mark = self._token._add(self._cancel)
-        if self._ended:  # before it could remove anything
-            self._token._remove(self._mark)
+        if self._is_over:  # before anybody could withdraw it
+            stop()
 
     def end(self) -> None:
         """The query has ended by itself: the token need not know it any more."""

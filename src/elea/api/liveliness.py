@@ -120,7 +120,7 @@ class Liveliness:
             state["over"] = True
             if "timer" in state:
                 state["timer"].cancel()
-            watching: LocalInterest | None = state.get("watching")
+            watching: LocalInterest | None = state.pop("watching", None)
             if watching is not None:
                 own.stop_watching(watching)
 
@@ -159,7 +159,7 @@ class Liveliness:
         kinds = Kinds.KEYEXPRS | Kinds.TOKENS
         state["watching"] = own.watch(session._whole(str(session._key(key_expr))), kinds, InterestMode.CURRENT, box)
         if state["over"]:
-            own.stop_watching(state["watching"])
+            stop()
         if cancellable is not None:
             cancellable.begin(stop)
         return user
