@@ -75,6 +75,10 @@ class Session:
         """The identifier of this node."""
         return self._inner.zid()
 
+    def set_rules(self, config: Config) -> None:
+        """As `elea.Session.set_rules`; it does not wait."""
+        self._inner.set_rules(config)
+
     def is_closed(self) -> bool:
         """Whether `close` has been called."""
         return self._inner.is_closed()
