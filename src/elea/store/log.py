@@ -454,7 +454,7 @@ class Log:
         names = ["ntp64", "stamp_id", "position"]
         plain = replace(wanted, by_time=False, newest_first=False, limit=None)
         view = self.shelf.view
-        found = [batch.select(names) for batch in self._reader.batches(plain, view)]
+        found = [_apart(batch.select(names)) for batch in self._reader.batches(plain, view)]
         if not found:
             return iter(())
         table = pa.Table.from_batches(found)
@@ -682,3 +682,9 @@ def _blocks(fields: list[tuple[Any, ...]], first: int) -> Iterator[tuple[pa.Reco
         piece = fields if stop - start == count else [values[start:stop] for values in fields]
         yield from_fields(piece, first + start), facts_of_fields(piece, first + start)
         start = stop
+
+
+def _apart(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The same rows, copied: a column of a block keeps all of the block, payloads too."""
+    columns = [pa.concat_arrays([column, column.slice(0, 0)]) for column in batch.columns]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)

@@ -33,6 +33,9 @@ _AT_ONCE: Final = 4096
 _OCTETS_AT_ONCE: Final = 1 << 20
 """Rows and octets that are fetched by their positions at a time: each is in memory several times meanwhile."""
 
+_HELD_AT_ONCE: Final = 16 << 20
+"""Bytes of the blocks they lie in, which are in memory as well: scattered rows may each be in another block."""
+
 _SMALL: Final = 1024
 """Blocks with fewer rows are joined before they are handed out."""
 
@@ -294,11 +297,12 @@ class Reader:
         while begin < len(positions):
             chunk = positions[begin : begin + _AT_ONCE]
             groups: dict[int, tuple[pa.RecordBatch, list[int], list[int], int]] = {}
-            place = octets = 0
-            while place < len(chunk) and octets < _OCTETS_AT_ONCE:
+            place = octets = held = 0
+            while place < len(chunk) and octets < _OCTETS_AT_ONCE and held < _HELD_AT_ONCE:
                 batch, row = self.find(chunk[place], view)
                 known = groups.get(id(batch))
                 if known is None:
+                    held += batch.nbytes
                     known = groups[id(batch)] = (batch, [], [], batch.nbytes // batch.num_rows + 1)
                 _, rows, places, each = known
                 after = min(_same_block(chunk, place, row, batch), place + _OCTETS_AT_ONCE // each + 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -472,3 +473,32 @@ def test_equal_stamps_of_one_node_are_decided_by_position() -> None:
 
     assert newest is not None
     assert (newest.position, newest.record.payload) == (1, b"second")
+
+
+def test_reading_by_time_does_not_hold_the_payloads_of_the_range(memory_path: Path) -> None:
+    with open_log(memory_path / "log") as log:
+        for number in range(40):
+            log.append([sample(number, payload=bytes(1_000_000))])
+        tracemalloc.start()
+
+        first = next(iter(log.read(Range("**", by_time=True))))
+
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert first.position == 0
+    assert most < 12_000_000
+
+
+def test_scattered_rows_do_not_hold_all_the_blocks_they_lie_in(memory_path: Path) -> None:
+    with open_log(memory_path / "log") as log:
+        for number in range(60):
+            others = [sample(number, key="other", payload=bytes(1_000)) for _ in range(999)]
+            log.append([sample(number, key="small"), *others])
+        tracemalloc.start()
+
+        found = [stored.position for stored in log.read(Range("small", by_time=True, newest_first=True))]
+
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert found == list(range(59_000, -1, -1_000))
+    assert most < 40_000_000
