@@ -23,6 +23,7 @@ from tests.hostile.access import (
     ACTIONS,
     ANN,
     ANY,
+    Found,
     World,
     battery,
     config,
@@ -41,18 +42,31 @@ NO = rule("no", "deny", ["k/secret/**"])
 STORE = ("store_read", "store_cursor", "store_stage", "store_admin")
 
 
+RUNS = 3
+
+
+def observed(lib: Any, access: dict[str, Any]) -> Found:
+    """What our router makes of it."""
+    with world(elea, lib, access) as made:
+        return battery(made)
+
+
+def either(one: Found, other: Found) -> Found:
+    """What was seen in one of two runs."""
+    return {what: sorted({*one[what], *other[what]}) for what in one}
+
+
 @pytest.mark.parametrize("name", TABLE)
 def test_rules_mean_what_they_mean_in_eclipse_zenoh(name: str) -> None:
     access = TABLE[name]
     lib: Any = (zenoh, elea)[list(TABLE).index(name) % 2]
-    with world(elea, lib, access) as made:
-        found = battery(made)
-
-    oracle = expected(access)
-    if found != oracle:
-        # A liveliness get of eclipse-zenoh at its own router now and then misses a token: what two runs got counts.
-        again = expected(access)
-        oracle = {what: sorted({*oracle[what], *again[what]}) for what in oracle}
+    found, oracle = observed(lib, access), expected(access)
+    for _ in range(RUNS):
+        if found == oracle:
+            break
+        # A liveliness get of eclipse-zenoh now and then misses a token, at its own router and at ours: what any run got
+        # counts. What one router lets through and the other does not is still seen.
+        found, oracle = either(found, observed(lib, access)), either(oracle, expected(access))
 
     assert found == oracle
 

@@ -19,6 +19,7 @@ from elea.model.errors import (
     SessionRefused,
     Truncated,
 )
+from elea.model.limits import LEASE_LEAST, LEASE_MOST
 from elea.model.qos import Role
 from elea.protocol.zenoh1 import (
     SN_MASKS,
@@ -105,11 +106,13 @@ def test_any_two_nodes_agree_or_know_why_not(first: Offer, second: Offer, users:
             peer_role=seen.peer_role,
             own_sn=seen_back.peer_sn,
             peer_sn=seen_back.own_sn,
-            own_lease=seen_back.peer_lease,
-            peer_lease=seen_back.own_lease,
+            own_lease=seen.own_lease,
+            peer_lease=seen.peer_lease,
         )
         == seen
     )
+    for mine, theirs in ((seen, seen_back), (seen_back, seen)):
+        assert mine.peer_lease == min(max(theirs.own_lease, LEASE_LEAST), LEASE_MOST)
 
 
 def handshakes() -> list[Handshake]:

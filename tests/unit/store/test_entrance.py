@@ -41,9 +41,7 @@ OWN = {
     "store/segment.py": {"read_message", "read_record_batch", "read_schema"},  # own files, by a checksum with a secret
     "store/disk.py": {"open_stream"},  # the index, the same
     "spark/pipeline/rowsplitter.py": {"read_schema"},  # what the driver of this job gave its task
-    "spark/pipeline/tables.py": {"open_stream"},  # and the task gives back
-    "spark/delta.py": {"open_stream"},
-    "spark/deltafiles.py": {"read_schema"},
+    "spark/deltafiles.py": {"open_stream", "read_schema"},  # and the task gives back
     "demo/evidence.py": {"read_table"},  # the tables that the demo wrote
 }
 """Where Arrow made by this very store or job is read; nothing of a peer comes here."""

@@ -201,8 +201,8 @@ def _payload(asking: StoreQuery) -> dict[str, object]:
         return {}
     try:
         found = read_json(asking.body.payload)
-        if not isinstance(found, dict):
-            raise TypeError("it is no object")
+        if not isinstance(found, dict) or not found or found.keys() - {"keys", "where"}:
+            raise TypeError("it is no object with these")
     except (ValueError, TypeError) as error:
         raise InvalidSelector(asking.key, f"{_PAYLOAD}: {error}") from error
     return found
