@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable
 from types import FrameType
@@ -25,12 +26,15 @@ def lines_run(work: Callable[[], object]) -> int:
         count += event == "line"
         return trace
 
+    gc.collect()
+    gc.disable()  # it would run what other tests have left to be ended
     before = sys.gettrace()
     sys.settrace(trace)
     try:
         work()
     finally:
         sys.settrace(before)
+        gc.enable()
     return count
 
 
