@@ -199,6 +199,7 @@ def test_a_broker_connects_to_a_broker(router: elea.Session, robot: elea.Session
             robot.declare_subscriber("b/**") as two,
         ):
             await_subscriber(router, "a/1")
+            await_subscriber(router, "b/1")  # not only there: a broker is told of any subscriber, not of which
             await_subscriber(far, "b/1")
 
             robot.put("a/1", "x", congestion_control=BLOCK)
