@@ -128,7 +128,6 @@ class Pulling:
         """What is stored has been read: it goes first, then what has come meanwhile, each sample once."""
         face = self._face
         with face.machine.lock:
-            backlog, one.backlog = one.backlog, None
             if face.subscriptions.get(one.space, one.id) is not one:
                 return  # gone meanwhile
             samples: list[Waiting] = [
@@ -136,7 +135,7 @@ class Pulling:
                 for key, (_, payload) in sorted(asked.found.items())
                 if one.where is None or one.where.takes(key, payload)
             ]
-            for key, meta, payload in backlog or ():
+            for key, meta, payload in one.backlog or ():
                 stored = asked.found.get(key)
                 if stored is None or _stamp(meta) > stored[0]:
                     samples.append((key, payload))
@@ -145,6 +144,7 @@ class Pulling:
             else:
                 for key, payload in samples:
                     self._send(0, one.space, one.id, one.subject, key, payload, one.reliable, one)
+            one.backlog = None  # last: whoever finds none has its samples sent at once
         face.machine.later_look()
 
     # -- pulls --------------------------------------------------------------------------------------------------------

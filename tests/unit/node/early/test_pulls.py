@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -184,8 +185,18 @@ def test_a_durable_subscriber_gets_what_is_stored_first(router: elea.Session, ro
         assert device.seen[-1].resource == b"zenoh://kept/1"
 
 
+@pytest.fixture
+def eager_threads() -> Iterator[None]:
+    """Threads take turns within microseconds, so that what one does between two steps of another is seen."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("eager_threads")
 @pytest.mark.parametrize("protocol", ["tcp", "udp"])
-def test_nothing_is_missing_or_twice_between_what_is_stored_and_what_is_live(
+def test_nothing_is_missing_twice_or_out_of_order_between_what_is_stored_and_what_is_live(
     router: elea.Session, robot: elea.Session, protocol: str
 ) -> None:
     stop = threading.Event()
