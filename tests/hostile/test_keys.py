@@ -13,9 +13,10 @@ from tests.hostile.keyattack import ATTACKS, declaration, put, query, round_trip
 from tests.robust.hostile import Victim, eventually
 from tests.vectors.rawclient import RawClient
 
-LONGEST = 2.0
-"""Seconds for a put there and back and a get; on an idle machine the worst attack makes it 1.1 s, in plain Python, and
-2.6 s without the bounds.
+DEAREST = 1.5
+"""Seconds of the broker's CPU between a question and its answer: the worst attack makes it 1.0 s, in plain Python.
+
+Not of the clock, which tells who else runs on this machine.
 """
 
 SECONDS = 2.0
@@ -32,7 +33,7 @@ def victim() -> Iterator[Victim]:
 def test_honest_round_trips_go_on_under_attack(victim: Victim, attack: str) -> None:
     found = round_trips(victim, ATTACKS[attack], SECONDS)
 
-    assert found.longest < LONGEST
+    assert found.dearest < DEAREST
     victim.check(room=150)
 
 

@@ -353,6 +353,11 @@ class Victim:
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         return int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmRSS"))) >> 10
 
+    def cpu_seconds(self) -> float:
+        """CPU that it has used, which does not depend on who else runs on this machine."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def refusals(self) -> list[dict[str, Any]]:
         """What it said of links and messages it would not have."""
         refused = ("link refused", "session ended", "sample dropped", "message ignored", "session closed by the other")

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 import elea
+from tests.unit.node.storage.serving import eventually
 
 QUIET = "{mode: 'peer', scouting: {multicast: {enabled: false}}, listen: {endpoints: ['tcp/127.0.0.1:0']}}"
 ROUNDS = 50
@@ -72,5 +73,5 @@ def test_dropped_handle_does_not_count_among_the_declarations(monkeypatch: pytes
         for _ in range(10):
             session.declare_subscriber("a")
             gc.collect()
-
-        assert len(session._handles) == 0
+            # The last reference may be that of a thread which has just run it.
+            eventually(lambda: len(session._handles) == 0, "the handle is gone")

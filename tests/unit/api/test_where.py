@@ -15,6 +15,7 @@ import elea
 import elea.aio
 from elea.model.errors import InvalidPredicate
 from tests.unit.api.stores import broker, client, config, locator_of
+from tests.unit.node.storage.serving import eventually
 
 WHERE = "speed > 2 AND name LIKE 'a%'"
 
@@ -206,6 +207,7 @@ def test_little_travels_where_little_is_wanted() -> None:
         desk.declare_subscriber("fleet/**", few.append, where="speed >= 99")
         other.declare_subscriber("fleet/**", everything.append)
         other.declare_subscriber("last", lambda sample: last.set())
+        eventually(lambda: len(sent(router)) == 3, "the router knows its clients")
         before = sent(router)
         for number in range(count):
             robot.put("fleet/1", json.dumps({"speed": number % 100, "name": f"robot {number}"}), **BLOCK)

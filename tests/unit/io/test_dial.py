@@ -29,6 +29,7 @@ from elea.io.listener import listen
 from elea.io.locator import Locator
 from elea.io.loop import Loop
 from tests.unit.io.ends import (
+    PATIENCE,
     accepting,
     bare,
     in_thread,
@@ -109,7 +110,7 @@ def test_silent_machine_is_a_timeout() -> None:
         with pytest.raises(ConnectTimeout, match="firewall") as caught:
             connect(f"tcp/127.0.0.1:{port}", timeout=0.05)
 
-        assert time.monotonic() - start < 1
+        assert time.monotonic() - start < 10  # the system's own patience is two minutes
         assert isinstance(caught.value, TimeoutError)
         for filler in fillers:
             filler.close()
@@ -281,7 +282,7 @@ def test_closed_listener_accepts_no_more(kind: str, tmp_path: Path, loop: Loop) 
     listener.close()
     listener.close()
 
-    assert time.monotonic() - start < 0.1
+    assert time.monotonic() - start < PATIENCE / 2
     loop.close()
     assert until(lambda: not own_threads())
 

