@@ -13,10 +13,9 @@ from tests.hostile.keyattack import ATTACKS, declaration, put, query, round_trip
 from tests.robust.hostile import Victim, eventually
 from tests.vectors.rawclient import RawClient
 
-DEAREST = 1.5
-"""Seconds of the broker's CPU between a question and its answer: the worst attack makes it 1.0 s, in plain Python.
-
-Not of the clock, which tells who else runs on this machine.
+DEAREST = {"two messages": 0.1, "double star gets": 0.8}
+"""Seconds of the broker's CPU between a question and its answer, 1.5 for the others; not of the clock, which tells who
+else runs on this machine. In plain Python: 0.01 and 0.13 here, 0.13 and 1.7 without the bounds of keys; others ≤ 1.0.
 """
 
 SECONDS = 2.0
@@ -33,7 +32,7 @@ def victim() -> Iterator[Victim]:
 def test_honest_round_trips_go_on_under_attack(victim: Victim, attack: str) -> None:
     found = round_trips(victim, ATTACKS[attack], SECONDS)
 
-    assert found.dearest < DEAREST
+    assert found.dearest < DEAREST.get(attack, 1.5)
     victim.check(room=150)
 
 
