@@ -171,16 +171,19 @@ def test_a_function_gets_batches_and_may_end_its_subscriber() -> None:
     with peer(elea) as session:
         found: list[int] = []
         ended: list[bool] = []
+        all_put = threading.Event()
 
         def take(batch: pa.RecordBatch) -> None:
             found.append(batch.num_rows)
             if len(found) == 1:
+                assert all_put.wait(DEADLINE)
                 subscriber.undeclare()
 
         callback = elea.handlers.Callback(take, lambda: ended.append(True))
         handler = elea.handlers.Arrow(rows=10, seconds=3_600.0, callback=callback)
         subscriber = session.declare_subscriber("t", handler)
         session.put_batch([("t", b"%d" % number) for number in range(15)], durability="volatile")
+        all_put.set()
         eventually(lambda: ended, "it has ended", DEADLINE)
 
     assert sum(found) == 15

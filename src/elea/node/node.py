@@ -137,9 +137,13 @@ class Node:
     def settle(self) -> None:
         """After the space has been left: what it wanted done, and what lies in mailboxes."""
         self.refresh()
-        due = self.space.next_deadline()
-        if due is not None and due < self._due:
-            self._due = due
+        with self.lock:
+            due = self.space.next_deadline()
+            if due is None or due >= self._due:
+                due = None
+            else:
+                self._due = due
+        if due is not None:
             self.loop.at(due, self._on_deadline)
         while self._later:
             try:

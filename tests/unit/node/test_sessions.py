@@ -85,3 +85,14 @@ def test_a_subscriber_that_comes_after_the_first_put_gets_the_next() -> None:
 
         assert came.wait(5.0)
         assert sorted(got) == ["late/1 one", "late/2 two"]
+
+
+def test_deadlines_of_the_space_are_looked_at_by_one_thread_at_a_time() -> None:
+    with elea.open(config("mode: 'peer', listen: {endpoints: ['tcp/127.0.0.1:0']}")) as session:
+        settling = threading.Thread(target=session._node.settle)
+        with session._node.lock:
+            settling.start()
+            settling.join(0.1)
+            assert settling.is_alive(), "it looked at what another thread may be changing"
+        settling.join(PATIENCE)
+        assert not settling.is_alive()
