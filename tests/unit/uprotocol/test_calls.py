@@ -138,7 +138,7 @@ def test_a_late_answer_is_ignored(client: RpcClient, service: UTransportZenoh) -
     requests = Inbox()
     service.register_listener(ANY_UURI, METHOD, requests)
     with pytest.raises(UStatusError, match="DEADLINE_EXCEEDED"):
-        client.invoke_method(METHOD, None, SHORT)
+        client.invoke_method(METHOD, None, CallOptions(ttl=1_000))  # time enough to get there
     request = requests.one().attributes
 
     # Without a time to live, as some libraries answer: with one it would have expired on its way.
