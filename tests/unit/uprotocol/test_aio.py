@@ -33,7 +33,7 @@ from tests.unit.uprotocol.entities import alone
 
 METHOD = UUri.parse("//host2/CD/4/B")
 TOPIC = UUri.parse("//host2/CD/4/8001")
-SHORT = CallOptions(ttl=50)
+SHORT = CallOptions(ttl=500)
 
 
 class Pair:

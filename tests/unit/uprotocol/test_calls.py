@@ -36,7 +36,7 @@ from tests.interop.inbox import Inbox, eventually
 from tests.unit.uprotocol.entities import alone, entity
 
 METHOD = UUri.parse("//host2/CD/4/B")
-SHORT = CallOptions(ttl=50)
+SHORT = CallOptions(ttl=500)
 
 
 @pytest.fixture
@@ -127,11 +127,11 @@ def test_no_answer_in_time(client: RpcClient, service: UTransportZenoh) -> None:
     service.register_listener(ANY_UURI, METHOD, Inbox())
     began = time.monotonic()
 
-    with pytest.raises(UStatusError, match="no answer from //host2/CD/4/B within 50 ms") as caught:
+    with pytest.raises(UStatusError, match="no answer from //host2/CD/4/B within 500 ms") as caught:
         client.invoke_method(METHOD, None, SHORT)
 
     assert caught.value.code is UCode.DEADLINE_EXCEEDED
-    assert 0.045 <= time.monotonic() - began < 5
+    assert 0.495 <= time.monotonic() - began < 10
 
 
 def test_a_late_answer_is_ignored(client: RpcClient, service: UTransportZenoh) -> None:

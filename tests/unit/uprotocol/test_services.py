@@ -35,7 +35,7 @@ from tests.interop.inbox import Inbox
 from tests.unit.uprotocol.entities import FakeClock, alone, entity
 
 TOPIC = UUri.parse("//vcu/10AB/3/8001")
-SHORT = CallOptions(ttl=100)
+SHORT = CallOptions(ttl=500)
 
 
 @pytest.fixture
