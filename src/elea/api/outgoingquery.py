@@ -20,7 +20,7 @@ from elea.io.dispatch import Mailbox
 from elea.model import keyexpr
 from elea.model.encoding import Encoding
 from elea.model.keyexpr import KeyExpr
-from elea.model.limits import CACHED_KEY_CHARS, MAX_PLANS
+from elea.model.limits import CACHED_KEY_CHARS, MAX_PLANS, NODE_ID_BYTES
 from elea.model.qos import ConsolidationMode, Locality, Qos, QueryTarget
 from elea.model.selector import Selector
 from elea.node.localface import EXPIRED
@@ -40,6 +40,8 @@ ANY_KEY: Final = "_anyke"
 ADMIN: Final = "@/"
 TIME: Final = "_time"
 NONE: Final = ConsolidationMode.NONE
+NEVER: Final = (-1, b"")
+"""Before every timestamp."""
 
 
 def seconds(timeout: object) -> float:
@@ -142,7 +144,7 @@ class OutgoingQuery:
         self._sink = sink
         self._mode = mode
         self._any_key = any_key
-        self._latest: dict[str, tuple[int, Reply]] = {}
+        self._latest: dict[str, tuple[tuple[int, bytes], Reply]] = {}
         self._over = False
         self.refused = 0
         self.on_end: Callable[[], None] | None = None
@@ -184,7 +186,10 @@ class OutgoingQuery:
         if self._mode is NONE:
             self._sink.push(reply)
             return
-        stamp = read_stamp(meta)[0] if meta is not None and has_timestamp(meta) else -1
+        stamp = NEVER
+        if meta is not None and has_timestamp(meta):
+            ntp64, id, _ = read_stamp(meta)
+            stamp = ntp64, id.ljust(NODE_ID_BYTES, b"\0")
         held = self._latest.get(key)
         if held is not None and stamp < held[0]:
             return

@@ -516,3 +516,28 @@ def own_timestamp_stack(net: Network) -> Any:
         replies = net.a.get("ownstack/x", timestamp_instrumentation=points)
 
         return seen, [net.stack(one.ok.timestamp_stack) for one in replies]
+
+
+@row("consolidation: equal stamps")
+def equal_stamps(net: Network) -> Any:
+    """Two stamps of one time are ordered by their nodes; of two that are the same the later answer counts."""
+    lib = net.b.lib
+    when = net.b.session.new_timestamp()
+    first, second, long = (
+        lib.Timestamp(when.get_time(), lib.TimestampId(name)) for name in (b"\x01\x02", b"\x02\x01", b"\x01\x00\x01")
+    )
+    orders = [(first, second), (second, first), (first, first), (long, second), (second, long)]
+
+    def answer(query: Any) -> None:
+        for number, stamps in enumerate(orders):
+            for at, stamp in enumerate(stamps):
+                query.reply(f"equal/{number}", f"{at}", timestamp=stamp)
+
+    with net.b.queryable("equal/*", answer):
+        net.settle()
+
+        found = []
+        for mode in (net.a.lib.ConsolidationMode.LATEST, net.a.lib.ConsolidationMode.MONOTONIC):
+            replies = net.a.get("equal/*", consolidation=mode)
+            found.append(sorted((str(one.ok.key_expr), one.ok.payload.to_string()) for one in replies))
+        return found
