@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
+from elea.io.allocator import return_kept
 from elea.io.timers import monotonic
 from elea.model.errors import StoreError
 from elea.store import State
@@ -19,6 +20,9 @@ __all__ = ["Upkeep"]
 _log: Final = logging.getLogger("elea.node")
 
 LOOK_SECONDS: Final = 5.0
+MEMORY_SECONDS: Final = 1.0
+"""How often the allocator's free memory is looked at: 50 µs."""
+
 CHECKPOINT_SAMPLES: Final = 100_000
 """Samples after which the index is written down: so many are read again at most when a killed broker starts."""
 
@@ -55,7 +59,12 @@ class Upkeep:
         self._thread.join()
 
     def _run(self) -> None:
-        while not self._stopping.wait(LOOK_SECONDS):
+        due = monotonic() + LOOK_SECONDS
+        while not self._stopping.wait(MEMORY_SECONDS):
+            return_kept()  # readers and writers of logs have freed it, in threads that are many
+            if monotonic() < due:
+                continue
+            due = monotonic() + LOOK_SECONDS
             self._looks += 1
             for storage in self._storages:
                 try:
