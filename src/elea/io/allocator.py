@@ -13,7 +13,7 @@ from typing import Any, Final
 
 __all__ = ["few_arenas", "return_kept", "return_to_system"]
 
-KEPT: Final = 64 << 20
+KEPT: Final = 32 << 20
 """Bytes that may be kept for later."""
 
 BASE: Final = 64 << 20

@@ -20,8 +20,8 @@ __all__ = ["Upkeep"]
 _log: Final = logging.getLogger("elea.node")
 
 LOOK_SECONDS: Final = 5.0
-MEMORY_SECONDS: Final = 1.0
-"""How often the allocator's free memory is looked at: 50 µs."""
+MEMORY_SECONDS: Final = 0.25
+"""How often it is looked whether the allocator keeps much that others have freed: 50 µs."""
 
 CHECKPOINT_SAMPLES: Final = 100_000
 """Samples after which the index is written down: so many are read again at most when a killed broker starts."""
@@ -47,24 +47,29 @@ class Upkeep:
         self._states = {storage: storage.log.state for storage in storages}
         self._looks = 0
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="elea-upkeep", daemon=True)
+        # Two threads: a checkpoint or a compaction takes seconds, in which a gigabyte may come and go.
+        self._threads = [
+            threading.Thread(target=self._run, name="elea-upkeep", daemon=True),
+            threading.Thread(target=self._return_memory, name="elea-memory", daemon=True),
+        ]
 
     def start(self) -> None:
         """Begin."""
-        self._thread.start()
+        for thread in self._threads:
+            thread.start()
 
     def close(self) -> None:
         """End; waits for what is under way."""
         self._stopping.set()
-        self._thread.join()
+        for thread in self._threads:
+            thread.join()
+
+    def _return_memory(self) -> None:
+        while not self._stopping.wait(MEMORY_SECONDS):
+            return_kept()
 
     def _run(self) -> None:
-        due = monotonic() + LOOK_SECONDS
-        while not self._stopping.wait(MEMORY_SECONDS):
-            return_kept()  # readers and writers of logs have freed it, in threads that are many
-            if monotonic() < due:
-                continue
-            due = monotonic() + LOOK_SECONDS
+        while not self._stopping.wait(LOOK_SECONDS):
             self._looks += 1
             for storage in self._storages:
                 try:
