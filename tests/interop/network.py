@@ -187,6 +187,19 @@ class Network:
         """Source information as plain values."""
         return None if info is None else (self.owner(info.source_id.zid), info.source_id.eid, info.source_sn)
 
+    def stack(self, stack: Any) -> Any:
+        """A timestamp stack as plain values: the points asked for, and where and by whom each record was made."""
+        if stack is None:
+            return None
+        lib = importlib.import_module("elea" if type(stack).__module__.startswith("elea.") else "zenoh")
+        points = [lib.InterceptionPoint.SEND, lib.InterceptionPoint.ROUTE, lib.InterceptionPoint.RECEIVE]
+        records = []
+        for record in stack.records:
+            stamp = record.timestamp()
+            by = content(stamp) if record.is_custom else self.owner(str(stamp.get_id()))
+            records.append((points.index(record.point), by))
+        return [stack.instrumentation.is_instrumented(point) for point in points], records
+
     def reply(self, reply: Any) -> dict[str, Any]:
         """A reply as plain values."""
         by = reply.replier_id

@@ -11,6 +11,7 @@ from elea.aio.inbox import DEFAULT_CAPACITY, TURN, Overflow
 from elea.aio.matching import MatchingListener
 from elea.aio.workers import in_thread, twin
 from elea.api import publisher as threaded
+from elea.api.apierrors import refuse_stack
 from elea.api.info import MatchingStatus
 from elea.model.encoding import Encoding
 from elea.model.keyexpr import KeyExpr
@@ -135,6 +136,7 @@ class Publisher(Handle):
         timeout: float | int | None = None,
         **options: Any,
     ) -> Receipt | None:
+        refuse_stack(timestamp_instrumentation)
         inner = self._inner
         inner._put_route.check()
         options |= {"attachment": attachment, "timestamp": timestamp, "source_info": source_info, "timeout": timeout}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from elea.api.instrumentation import TimestampStack
 from elea.api.query import Query
 from elea.api.sample import Sample, source_info_of
 from elea.api.sinks import Sink
@@ -90,7 +91,8 @@ def hand_over(session: Session, eid: int, sink: Sink[Query], asked: Asked) -> No
         return
     answerer = Answerer(session, asked, eid)
     # The query is nobody's but the handler's: what it does not keep is gone when `push` returns.
-    if body.payload is None and body.attachment is None and body.source is None:
+    received = asked.received()
+    if body.payload is None and body.attachment is None and body.source is None and received is None:
         sink.push(Query(expr, body.parameters, answerer))
     else:
         sink.push(
@@ -102,6 +104,7 @@ def hand_over(session: Session, eid: int, sink: Sink[Query], asked: Asked) -> No
                 encoding=None if body.payload is None else body.encoding,
                 attachment=body.attachment,
                 source_info=source_info_of(body.source),
+                timestamp_stack=None if received is None else TimestampStack.of(received),
             )
         )
     answerer.settle()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from elea.model.errors import EleaError
 
-__all__ = ["ChannelClosed", "InvalidValue", "QueryCancelled", "QueryDropped", "ReplyRefused"]
+__all__ = ["ChannelClosed", "InvalidValue", "QueryCancelled", "QueryDropped", "ReplyRefused", "refuse_stack"]
 
 
 class InvalidValue(EleaError, ValueError):
@@ -47,3 +47,13 @@ class ReplyRefused(EleaError, ValueError):
         )
         self.key_expr = key_expr
         self.query = query
+
+
+def refuse_stack(instrumentation: object) -> None:
+    """Raise for a put that a store is asked to keep: it travels as a question, and others get it from the store.
+
+    Raises:
+        InvalidValue: it asks for timestamps.
+    """
+    if instrumentation is not None:
+        raise InvalidValue("timestamp_instrumentation", "a put with a durability collects no timestamps; leave out one")

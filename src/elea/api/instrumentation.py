@@ -5,14 +5,24 @@ The whole feature is unstable in Zenoh 1.10. Spec: zenoh-1.md section 8.7.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
+from typing import TYPE_CHECKING, Final
 
 from elea.api.apierrors import InvalidValue
 from elea.api.apitimestamp import Timestamp
 from elea.api.identity import ZenohId
 from elea.api.whatami import WhatAmI
+from elea.model import timestamp as stamps
+from elea.model.errors import DecodeError
 from elea.model.logger import logger
+from elea.model.node_id import NodeId
 from elea.model.values import value_class
+from elea.wire.details import read_stamp
+from elea.wire.timestampstack import CUSTOM, RECEIVE, ROUTE, SEND, CollectedStamps
+
+if TYPE_CHECKING:
+    from elea.node.node import Node
 
 __all__ = [
     "InterceptionPoint",
@@ -21,15 +31,10 @@ __all__ = [
     "TimestampInstrumentationBuilder",
     "TimestampStack",
     "TimestampStackRecord",
+    "give_timestamps",
 ]
 
-
 _log = logger("elea.api")
-
-
-def warn_not_collected(name: str) -> None:
-    """Say that something was asked for that is not done."""
-    _log.warning("timestamp stacks are not collected, nor passed on: %s has no effect", name)
 
 
 class InterceptionPoint(Enum):
@@ -111,10 +116,9 @@ class TimestampInstrumentationBuilder:
         return self._with(InterceptionPoint.RECEIVE, enabled)
 
     def build(self) -> TimestampInstrumentation:
-        """The choice made; raises InvalidValue, a ZError, if no point was chosen. No node here collects them yet."""
+        """The choice made; raises InvalidValue, a ZError, if no point was chosen."""
         if not self._flags:
             raise InvalidValue("instrumentation", "at least one point must be active")
-        warn_not_collected("timestamp_instrumentation")
         return TimestampInstrumentation(self._flags)
 
     def _with(self, point: InterceptionPoint, enabled: bool) -> TimestampInstrumentationBuilder:
@@ -161,6 +165,19 @@ class TimestampStack:
         self._instrumentation = instrumentation
         self._records = records
 
+    @classmethod
+    def of(cls, stack: CollectedStamps) -> TimestampStack:
+        """What a message has collected; records that make no sense are left out, as in eclipse-zenoh."""
+        records: list[TimestampStackRecord] = []
+        for flags, stamp in stack.records:
+            point = _POINTS.get(flags & ~CUSTOM)
+            value = stamp if flags & CUSTOM else _timestamp(stamp)
+            if point is None or value is None:
+                _log.warning("timestamp of a stack left out: flags=%#04x bytes=%s", flags, stamp[:32].hex())
+            else:
+                records.append(TimestampStackRecord(point, value))
+        return cls(TimestampInstrumentation(stack.points), tuple(records))
+
     @property
     def instrumentation(self) -> TimestampInstrumentation:
         """The points that were asked for."""
@@ -173,3 +190,21 @@ class TimestampStack:
 
     def __repr__(self) -> str:
         return f"TimestampStack {{ instrumentation: {self._instrumentation}, records: {list(self._records)} }}"
+
+
+_POINTS: Final = {SEND: InterceptionPoint.SEND, ROUTE: InterceptionPoint.ROUTE, RECEIVE: InterceptionPoint.RECEIVE}
+
+
+def _timestamp(data: bytes) -> Timestamp | None:
+    """A timestamp as it travels; None if it is none."""
+    try:
+        ntp64, id, _ = read_stamp(b"\0" + data)  # behind one byte, as in details
+        return Timestamp.of(stamps.Timestamp(ntp64, NodeId(id)))
+    except (DecodeError, IndexError, ValueError):
+        return None
+
+
+def give_timestamps(node: Node, callback: Callable[[TimestampContext], bytes]) -> None:
+    """Have a program's function give the timestamps of a node."""
+    context = TimestampContext(ZenohId(node.node_id), WhatAmI.of(node.role))
+    node.instruments.callback = lambda: callback(context)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from elea.api.cancellation import Cancellable, CancellationToken
 from elea.api.channels import Handler
 from elea.api.identity import SourceInfo
+from elea.api.instrumentation import TimestampInstrumentation, TimestampStack
 from elea.api.namespace import Namespace
 from elea.api.putroute import into_encoding
 from elea.api.queryoptions import ReplyKeyExpr
@@ -19,17 +20,19 @@ from elea.io.dispatch import Mailbox
 from elea.model import keyexpr
 from elea.model.encoding import Encoding
 from elea.model.keyexpr import KeyExpr
-from elea.model.limits import CACHED_KEY_CHARS, MAX_PLANS
+from elea.model.limits import CACHED_KEY_CHARS, MAX_PLANS, NODE_ID_BYTES
 from elea.model.qos import ConsolidationMode, Locality, Qos, QueryTarget
 from elea.model.selector import Selector
 from elea.node.localface import EXPIRED
 from elea.space.face import Request, Response
 from elea.space.questions import ErrorBody, QueryBody, ReplyBody
 from elea.wire.details import has_timestamp, read_stamp
+from elea.wire.timestampstack import RECEIVE, StackedDetails
 
 if TYPE_CHECKING:
     from elea.api.session import Session
     from elea.content import SamplePredicate
+    from elea.node.instruments import Instruments
 
 __all__ = ["OutgoingQuery", "Plan", "QueryOptions", "ask", "seconds"]
 
@@ -37,6 +40,8 @@ ANY_KEY: Final = "_anyke"
 ADMIN: Final = "@/"
 TIME: Final = "_time"
 NONE: Final = ConsolidationMode.NONE
+NEVER: Final = (-1, b"")
+"""Before every timestamp."""
 
 
 def seconds(timeout: object) -> float:
@@ -111,17 +116,35 @@ class Plan:
 class OutgoingQuery:
     """A query under way. Replies are judged and consolidated here, one at a time (a mailbox sees to that)."""
 
-    __slots__ = ("_any_key", "_key", "_latest", "_mode", "_namespace", "_over", "_sink", "on_end", "refused")
+    __slots__ = (
+        "_any_key",
+        "_instruments",
+        "_key",
+        "_latest",
+        "_mode",
+        "_namespace",
+        "_over",
+        "_sink",
+        "on_end",
+        "refused",
+    )
 
     def __init__(
-        self, key: str, sink: Sink[Reply], mode: ConsolidationMode, any_key: bool, namespace: Namespace | None
+        self,
+        key: str,
+        sink: Sink[Reply],
+        mode: ConsolidationMode,
+        any_key: bool,
+        namespace: Namespace | None,
+        instruments: Instruments | None = None,
     ) -> None:
         self._namespace = namespace
+        self._instruments = instruments
         self._key = key
         self._sink = sink
         self._mode = mode
         self._any_key = any_key
-        self._latest: dict[str, tuple[int, Reply]] = {}
+        self._latest: dict[str, tuple[tuple[int, bytes], Reply]] = {}
         self._over = False
         self.refused = 0
         self.on_end: Callable[[], None] | None = None
@@ -140,8 +163,12 @@ class OutgoingQuery:
     def _response(self, response: Response) -> None:
         body = response.body
         key = response.key
+        stack = response.stack
+        if stack is not None and self._instruments is not None:
+            stack = self._instruments.marked(stack, RECEIVE)
         if isinstance(body, ErrorBody):
-            self._sink.push(Reply(ReplyError(body.payload, body.encoding), response.responder))
+            collected = None if stack is None else TimestampStack.of(stack)
+            self._sink.push(Reply(ReplyError(body.payload, body.encoding, collected), response.responder))
             return
         if self._namespace is not None:
             own = self._namespace.own(key)
@@ -153,11 +180,16 @@ class OutgoingQuery:
             self.refused += 1  # an answer to another question (zenoh-1 §14.3)
             return
         meta, payload = (body.meta, body.payload) if isinstance(body, ReplyBody) else (None, body)
+        if stack is not None:
+            meta = StackedDetails(meta, stack)
         reply = Reply(Sample(key, (0, 0, b"", response.qos, meta, payload)), response.responder)
         if self._mode is NONE:
             self._sink.push(reply)
             return
-        stamp = read_stamp(meta)[0] if meta is not None and has_timestamp(meta) else -1
+        stamp = NEVER
+        if meta is not None and has_timestamp(meta):
+            ntp64, id, _ = read_stamp(meta)
+            stamp = ntp64, id.ljust(NODE_ID_BYTES, b"\0")
         held = self._latest.get(key)
         if held is not None and stamp < held[0]:
             return
@@ -188,6 +220,7 @@ def ask(
     source_info: SourceInfo | None = None,
     cancellation_token: CancellationToken | None = None,
     where: SamplePredicate | None = None,
+    timestamp_instrumentation: TimestampInstrumentation | None = None,
 ) -> object:
     """Send a query; returns what the user gets as handler."""
     sink: Sink[Reply]
@@ -211,10 +244,13 @@ def ask(
     namespace = session._namespace
     # A namespace does not hide the node from its own session: what it tells of itself has no other key.
     about_us = namespace is not None and plan.key.startswith(ADMIN)
-    asking = OutgoingQuery(plan.key, taker, plan.mode, plan.any_key, None if about_us else namespace)
+    instruments = session._node.instruments
+    asking = OutgoingQuery(plan.key, taker, plan.mode, plan.any_key, None if about_us else namespace, instruments)
     own = session._node.local
     key = plan.key if namespace is None or about_us else namespace.whole(plan.key)
     request = Request(0, key, plan.target, body, plan.timeout_ms, plan.qos)
+    if timestamp_instrumentation is not None:
+        request.stack = instruments.begun(timestamp_instrumentation.flags)
     is_channel = isinstance(sink, Handler)
     if isinstance(sink, Handler):
         sink.source = session._node

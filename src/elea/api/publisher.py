@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from elea.api.apierrors import refuse_stack
 from elea.api.apitimestamp import Timestamp
 from elea.api.handle import Handle
 from elea.api.identity import SourceInfo
@@ -130,6 +131,7 @@ class Publisher(Handle):
     ) -> Receipt | None:
         """Put a sample. A publisher with a durability also takes `ack` and `timeout`, as `Session.put` does."""
         # Only publishers with a durability come here, see `_store`; the others have a shorter way.
+        refuse_stack(timestamp_instrumentation)
         return self._stored(
             ack,
             payload=payload,
@@ -152,6 +154,7 @@ class Publisher(Handle):
     ) -> Receipt | None:
         """Delete the key; `ack` and `timeout` as in `put`."""
         if self._durability is not None:
+            refuse_stack(timestamp_instrumentation)
             return self._stored(
                 ack,
                 payload=None,
@@ -163,7 +166,7 @@ class Publisher(Handle):
             )
         if ack:
             raise ValueError(f"publisher on {self._key_expr} has no durability, so nobody acknowledges what it does")
-        self._put_route.delete(attachment, timestamp, source_info)
+        self._put_route.delete(attachment, timestamp, source_info, timestamp_instrumentation)
         return None
 
     def _store(self, durability: Durability) -> None:

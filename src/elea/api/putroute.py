@@ -22,6 +22,7 @@ from elea.node.route import SampleRun
 from elea.node.stamper import stamped
 from elea.space.way import Publication, Way
 from elea.wire.details import is_deletion, pack
+from elea.wire.timestampstack import RECEIVE, ROUTE, StackedDetails
 
 if TYPE_CHECKING:
     from elea.api.instrumentation import TimestampInstrumentation
@@ -90,7 +91,14 @@ class PutRoute:
             self.refresh()
         return any(way.is_full(qos, reliable) for way in self.ways)
 
-    def send(self, meta: bytes | None, payload: bytes, qos: int, reliable: bool) -> None:
+    def send(
+        self,
+        meta: bytes | None,
+        payload: bytes,
+        qos: int,
+        reliable: bool,
+        instrumentation: TimestampInstrumentation | None = None,
+    ) -> None:
         """Send one sample to everyone who wants it."""
         node = self._session._node
         if self.generation != node.generation:
@@ -101,13 +109,26 @@ class PutRoute:
         ways = self.ways
         if self._guarded and self._remote and is_deletion(meta):
             ways = node.route(node.local, self._key, declared=self._numbered, deletions=True).ways
+        here = meta
+        if instrumentation is not None:
+            meta, here = self._stacked(meta, instrumentation, bool(ways))
         lost: EleaError | None = None
         for way in ways:
             lost = worse(lost, way.put(meta, payload, qos, reliable))
         if self.boxes:
-            self.deliver_here(meta, payload, qos, reliable)
+            self.deliver_here(here, payload, qos, reliable)
         if lost is not None:
             self.missed(lost, not reliable or not qos & 8)
+
+    def _stacked(
+        self, meta: bytes | None, instrumentation: TimestampInstrumentation, leaves: bool
+    ) -> tuple[bytes | None, bytes | None]:
+        """The details of a sample that collects timestamps: as neighbours get them, and as this process does."""
+        instruments = self._session._node.instruments
+        sent = instruments.begun(instrumentation.flags)
+        there = StackedDetails(meta, instruments.marked(sent, ROUTE)) if leaves else meta
+        here = StackedDetails(meta, instruments.marked(sent, RECEIVE)) if self.boxes else meta
+        return there, here
 
     def missed(self, error: EleaError, droppable: bool) -> None:
         """A link has ended and the space does not know yet: the outbox has counted the sample, the others get it.
@@ -177,11 +198,17 @@ class PublisherRoute(PutRoute):
     ) -> None:
         """Put a sample."""
         data = payload if type(payload) is bytes else into_bytes(payload)
-        if encoding is not None or attachment is not None or timestamp is not None or source_info is not None:
+        if (
+            encoding is not None
+            or attachment is not None
+            or timestamp is not None
+            or source_info is not None
+            or timestamp_instrumentation is not None
+        ):
             self.check()
             chosen = into_encoding(encoding, self._encoding)
             meta = meta_of(PUT, chosen, timestamp, attachment, source_info)
-            self.send(meta, data, self._raw, self._reliable)
+            self.send(meta, data, self._raw, self._reliable, timestamp_instrumentation)
         elif self._plain_at == self._node.generation:
             # The way of nearly every sample.
             lost: EleaError | None = None
@@ -195,10 +222,17 @@ class PublisherRoute(PutRoute):
                 self.refresh()
             self.send(self._meta, data, self._raw, self._reliable)
 
-    def delete(self, attachment: IntoZBytes | None, timestamp: Timestamp | None, source: SourceInfo | None) -> None:
+    def delete(
+        self,
+        attachment: IntoZBytes | None,
+        timestamp: Timestamp | None,
+        source: SourceInfo | None,
+        instrumentation: TimestampInstrumentation | None = None,
+    ) -> None:
         """Delete the key."""
         self.check()
-        self.send(meta_of(DELETE, PLAIN, timestamp, attachment, source), b"", self._raw, self._reliable)
+        meta = meta_of(DELETE, PLAIN, timestamp, attachment, source)
+        self.send(meta, b"", self._raw, self._reliable, instrumentation)
 
     def refresh(self) -> None:
         """Find the way again. Where it leads to neighbours only and puts need no timestamp, the next is a plain one."""

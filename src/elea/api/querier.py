@@ -96,6 +96,7 @@ class Querier(Handle):
             attachment=attachment,
             source_info=source_info,
             cancellation_token=cancellation_token,
+            timestamp_instrumentation=timestamp_instrumentation,
         )
 
     def _end(self) -> None:

@@ -17,6 +17,7 @@ from elea.model.keyexpr import KeyExpr
 from elea.model.qos import CongestionControl, Priority, Qos, SampleKind
 from elea.model.values import mypyc_attr
 from elea.wire.details import DEFAULT_QOS, pack, unpack
+from elea.wire.timestampstack import StackedDetails
 
 if TYPE_CHECKING:
     from elea.api.instrumentation import TimestampStack
@@ -123,7 +124,12 @@ class Sample:
     @property
     def timestamp_stack(self) -> TimestampStack | None:
         """The timestamps it has collected on its way, if that was asked for."""
-        return None
+        meta = self._raw[4]
+        if type(meta) is not StackedDetails:
+            return None
+        from elea.api.instrumentation import TimestampStack  # few ask for it
+
+        return TimestampStack.of(meta.stack)
 
     def __repr__(self) -> str:
         more = self._more or self._details()

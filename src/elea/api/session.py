@@ -15,6 +15,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Self, TypeVar, overload
 
+from elea.api.apierrors import refuse_stack
 from elea.api.apitimestamp import Timestamp
 from elea.api.config import Config
 from elea.api.handle import Handle
@@ -221,6 +222,7 @@ class Session:
                 express=express,
                 attachment=attachment,
                 timestamp=timestamp,
+                timestamp_instrumentation=timestamp_instrumentation,
                 allowed_destination=allowed_destination,
                 source_info=source_info,
             )
@@ -230,7 +232,7 @@ class Session:
         if encoding is not None or attachment is not None or timestamp is not None or source_info is not None:
             meta = meta_of(PUT, into_encoding(encoding), timestamp, attachment, source_info)
         raw = qos_of(congestion_control, priority, express, CongestionControl.DROP).raw
-        self._put_route(key_expr, allowed_destination).send(meta, data, raw, True)
+        self._put_route(key_expr, allowed_destination).send(meta, data, raw, True, timestamp_instrumentation)
         return None
 
     def delete(
@@ -261,13 +263,14 @@ class Session:
                 express=express,
                 attachment=attachment,
                 timestamp=timestamp,
+                timestamp_instrumentation=timestamp_instrumentation,
                 allowed_destination=allowed_destination,
                 source_info=source_info,
             )
             return self._storing.put(ack=ack, **options)
         meta = meta_of(DELETE, PLAIN, timestamp, attachment, source_info)
         raw = qos_of(congestion_control, priority, express, CongestionControl.DROP).raw
-        self._put_route(key_expr, allowed_destination).send(meta, b"", raw, True)
+        self._put_route(key_expr, allowed_destination).send(meta, b"", raw, True, timestamp_instrumentation)
         return None
 
     @overload
@@ -532,7 +535,7 @@ class Session:
             options = self._options(*given, allowed_destination)
         elif options is None:
             options = self._usual = self._options(*NO_OPTIONS, None)
-        bare = payload is None and encoding is None and attachment is None
+        bare = payload is None and encoding is None and attachment is None and timestamp_instrumentation is None
         if bare and source_info is None and cancellation_token is None and where is None:
             return self._ask(self, selector, handler, options)  # compiled code takes its time with names
         return self._ask(
@@ -546,6 +549,7 @@ class Session:
             source_info=source_info,
             cancellation_token=cancellation_token,
             where=None if where is None else self._sample_predicate(where),
+            timestamp_instrumentation=timestamp_instrumentation,
         )
 
     def declare_querier(
@@ -624,6 +628,7 @@ class Session:
     ) -> dict[str, Any]:
         """The options of a put or a deletion as `StoreClient.prepare` takes them."""
         self._check()
+        refuse_stack(timestamp_instrumentation)
         return {
             # What a store has taken before is a key; looking once more is a tenth of what an acknowledged put costs.
             "key": key_expr if self._storing.kept.has(key_expr, durability) else str(self._key(key_expr)),
@@ -744,11 +749,16 @@ def _close_forgotten(runtime: Runtime) -> None:
 def open(config: Config | None = None, *, timestamp_callback: Any = None) -> Session:
     """Open a session.
 
+    Args:
+        timestamp_callback: gives the bytes that messages of a `timestamp_instrumentation` collect at this node, in
+            place of its clock; it is told a `TimestampContext`.
+
     Raises:
         ConfigError, SessionError, LinkError: what is wrong, and what to do about it.
     """
+    session = Session(Config() if config is None else config)
     if timestamp_callback is not None:
-        from elea.api.instrumentation import warn_not_collected
+        from elea.api.instrumentation import give_timestamps
 
-        warn_not_collected("timestamp_callback")
-    return Session(Config() if config is None else config)
+        give_timestamps(session._node, timestamp_callback)
+    return session

@@ -105,7 +105,10 @@ def run(args: argparse.Namespace) -> int:
     out = Output(args)
     config = _config(args)
     if config.get_json("plugins") not in ("null", "{}"):
+        from elea.io.allocator import few_arenas
+
         _spare_numpy()
+        few_arenas()
     log = _Log(out, (args.log_level or ("warning" if args.quiet else "info")).upper())
     with connection.stoppable() as stop, log, connection.open_session(config, stop) as session:
         _announce(session, out)

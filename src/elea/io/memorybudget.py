@@ -10,14 +10,13 @@ What has been given back in large amounts is returned to the system, too: an all
 from __future__ import annotations
 
 import os
-import sys
 import threading
 from collections.abc import Callable
 from typing import Final, Protocol
 
 from elea.model.limits import BLOCKED_PART, MEMORY_BUDGET, QUEUE_BYTES, QUEUE_LEAST
 
-__all__ = ["MemoryBudget", "Queue", "Share", "default_budget", "return_to_system"]
+__all__ = ["MemoryBudget", "Queue", "Share", "default_budget"]
 
 WORTH: Final = 32 << 20
 """Bytes given back after which the allocator is asked to return what it keeps; that takes some milliseconds."""
@@ -140,6 +139,10 @@ class MemoryBudget:
             is_worth, self._untidy = self._recent - self.used >= WORTH, False
             self._recent = self.used
         if is_worth:
+            from elea.io.allocator import (
+                return_to_system,  # not with the module: ctypes costs 8 ms, and few come so far
+            )
+
             return_to_system()
         return is_worth
 
@@ -187,15 +190,3 @@ def default_budget() -> int:
     except (AttributeError, ValueError, OSError):
         return MEMORY_BUDGET
     return min(MEMORY_BUDGET, there // 2)
-
-
-def return_to_system() -> None:
-    """Have the allocators return what they keep for later, where they can be told to (glibc, and Arrow's own)."""
-    import ctypes  # not with the module: it costs 8 ms, and few nodes come so far
-
-    arrow = sys.modules.get("pyarrow")  # only a node that keeps data has it
-    if arrow is not None:
-        arrow.default_memory_pool().release_unused()
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if trim is not None:
-        trim(0)

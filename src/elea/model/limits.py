@@ -86,6 +86,7 @@ __all__ = [
     "MAX_REMEMBERED",
     "MAX_RESOURCE_OCTETS",
     "MAX_ROUTES",
+    "MAX_STACK_RECORDS",
     "MAX_WILDCARDS",
     "MEMORY_BUDGET",
     "MEMORY_BYTES",
@@ -514,6 +515,9 @@ MAX_DEPTH: Final = 128
 
 MAX_PLANS: Final = 256
 """Selectors remembered for the same options; then all are forgotten and worked out again."""
+
+MAX_STACK_RECORDS: Final = 255
+"""Timestamps that one message collects on its way: eclipse-zenoh reads no more, and a loop must not let it grow."""
 
 MAX_HEADERS: Final = 1024
 """Sizes of payloads for which the bytes before them are remembered, per key."""

@@ -37,6 +37,7 @@ from elea.space.face import (
 from elea.space.keytree import KeyTree
 from elea.space.questions import AnswerBody, QueryBody
 from elea.space.way import NOWHERE, Encoder
+from elea.wire.timestampstack import RECEIVE, ROUTE, SEND, CollectedStamps
 
 if TYPE_CHECKING:
     from elea.node.node import Node
@@ -65,7 +66,7 @@ class LocalQueryable:
 class Asked:
     """A query for queryables of this process, who together are one answerer: `done` is called once by each."""
 
-    __slots__ = ("_done", "_here", "_local", "_parties", "expr", "request")
+    __slots__ = ("_done", "_here", "_local", "_parties", "_received", "expr", "request")
 
     def __init__(self, local: LocalFace, request: Request, matching: MatchingQueryables, here: bool) -> None:
         self.request = request
@@ -73,6 +74,7 @@ class Asked:
         self._local = local
         self._here = here
         self._parties = len(matching.answering)
+        self._received: CollectedStamps | None = None
         self._done = itertools.count(1)
 
     @property
@@ -80,13 +82,28 @@ class Asked:
         """Whether this process asks itself."""
         return self._here
 
+    def received(self) -> CollectedStamps | None:
+        """The timestamps it has collected up to here, if that was asked for."""
+        if self._received is None and self.request.stack is not None:
+            self._received = self._local.node.instruments.marked(self.request.stack, RECEIVE)
+        return self._received
+
     def respond(self, response: Response) -> None:
         """Answer."""
+        if self.request.stack is not None:
+            self._send_stack(response)
         if self._here:
             self._local._answered(response)
             self._local.node.deliver_soon()
         else:
             self._local.node.answer(self._local, response)
+
+    def _send_stack(self, response: Response) -> None:
+        """The answer goes on collecting where the question has stopped."""
+        instruments, stack = self._local.node.instruments, self.received()
+        if stack is not None:
+            sent = instruments.marked(stack, SEND)
+            response.stack = sent if self._here else instruments.marked(sent, ROUTE)
 
     def done(self) -> None:
         """Say that there is no more; when all have said so, the asker is told."""
@@ -373,7 +390,7 @@ class LocalFace:
         self._asking[number] = box
         if elsewhere and not matching:  # nobody but the space has to say that there is no more
             self.timeouts.add(timeout, number)
-            self.node.ask(self, request)
+            self.node.ask(self, request if request.stack is None else self.node.instruments.routed(request))
             return number
         # One more party than there are: the end must not come before everybody has been asked.
         self._left[number] = 1 + elsewhere + bool(matching)
@@ -384,7 +401,7 @@ class LocalFace:
                 if not self.node.dispatch.add(answering.box, asked, _octets(request.body)):
                     asked.done()
         if elsewhere:
-            self.node.ask(self, request)
+            self.node.ask(self, request if request.stack is None else self.node.instruments.routed(request))
         self._finished(number)
         self.node.deliver_soon()
         return number

@@ -19,6 +19,7 @@ from elea.model.logger import logger
 from elea.model.node_id import NodeId
 from elea.model.qos import Role
 from elea.model.timestamp import Hlc
+from elea.node.instruments import Instruments
 from elea.node.localface import LocalFace
 from elea.node.openmetrics import OpenMetrics
 from elea.node.route import Durable, Route
@@ -63,6 +64,8 @@ class Node:
         """Who has something to add to the metrics page."""
         self.durable: Durable | None = None
         """Stores samples that say how durable they are, if there is anything to store them in."""
+        self.instruments = Instruments(self)
+        """What gives timestamps to messages that collect them."""
         self.local = LocalFace(self)
         self._later: deque[Callable[[], None]] = deque()
         self._crowded: deque[Callable[[], object]] = deque()

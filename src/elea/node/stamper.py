@@ -12,6 +12,7 @@ from typing import Final
 from elea.model.timestamp import Hlc
 from elea.wire.details import STAMPED, RawSample, read_stamp
 from elea.wire.primitives import write_z
+from elea.wire.timestampstack import restacked
 
 __all__ = ["FIRST_OCTET", "Stamper", "stamped", "vle"]
 
@@ -113,7 +114,7 @@ def stamped(run: Sequence[RawSample], stamper: Stamper, now_ns: int) -> list[Raw
                 left = 1  # the next sample of this key is newer than this one, so it needs other numbers
         else:
             rest = read_stamp(meta)[2] if meta[0] & STAMPED else 1
-            meta = bytes([meta[0] | STAMPED]) + FIRST_OCTET[low] + stamps.head + meta[rest:]
+            meta = restacked(bytes([meta[0] | STAMPED]) + FIRST_OCTET[low] + stamps.head + meta[rest:], meta)
         found.append((header, scope, suffix, qos, meta, payload))
         low += 1
         left -= 1

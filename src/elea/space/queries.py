@@ -89,6 +89,7 @@ class Queries:
                     request.timeout_ms,
                     request.qos,
                     request.budget,
+                    request.stack,
                 )
             )
         if not query.branches:
@@ -102,7 +103,7 @@ class Queries:
         if branch is None:
             return False
         query = branch.query
-        query.source.send(Response(query.id, message.key, message.body, query.qos, message.responder))
+        query.source.send(Response(query.id, message.key, message.body, query.qos, message.responder, message.stack))
         return True
 
     def finish(self, neighbour: Neighbour, number: int) -> bool:

@@ -15,6 +15,7 @@ from elea.model.details import Source
 from elea.model.encoding import Encoding
 from elea.model.qos import ConsolidationMode, QueryTarget
 from elea.wire.primitives import Unknown
+from elea.wire.timestampstack import CollectedStamps
 
 __all__ = ["AnswerBody", "ErrorBody", "QueryBody", "ReplyBody", "Request", "Response", "ResponseFinal"]
 
@@ -123,7 +124,7 @@ AnswerBody = bytes | ReplyBody | ErrorBody
 class Request(_Value):
     """A query."""
 
-    __slots__ = ("body", "budget", "id", "key", "qos", "target", "timeout_ms")
+    __slots__ = ("body", "budget", "id", "key", "qos", "stack", "target", "timeout_ms")
 
     def __init__(
         self,
@@ -134,6 +135,7 @@ class Request(_Value):
         timeout_ms: int | None = None,
         qos: int = 0x0D,
         budget: int | None = None,
+        stack: CollectedStamps | None = None,
     ) -> None:
         self.id = id
         self.key = key
@@ -142,27 +144,35 @@ class Request(_Value):
         self.timeout_ms = timeout_ms
         self.qos = qos
         self.budget = budget
+        self.stack = stack
 
     def _parts(self) -> tuple[object, ...]:
-        return self.id, self.key, self.target, self.body, self.timeout_ms, self.qos, self.budget
+        return self.id, self.key, self.target, self.body, self.timeout_ms, self.qos, self.budget, self.stack
 
 
 class Response(_Value):
     """One answer to query `id`; `responder` is (node id, entity id)."""
 
-    __slots__ = ("body", "id", "key", "qos", "responder")
+    __slots__ = ("body", "id", "key", "qos", "responder", "stack")
 
     def __init__(
-        self, id: int, key: str, body: AnswerBody, qos: int = 0x0D, responder: tuple[bytes, int] | None = None
+        self,
+        id: int,
+        key: str,
+        body: AnswerBody,
+        qos: int = 0x0D,
+        responder: tuple[bytes, int] | None = None,
+        stack: CollectedStamps | None = None,
     ) -> None:
         self.id = id
         self.key = key
         self.body = body
         self.qos = qos
         self.responder = responder
+        self.stack = stack
 
     def _parts(self) -> tuple[object, ...]:
-        return self.id, self.key, self.body, self.qos, self.responder
+        return self.id, self.key, self.body, self.qos, self.responder, self.stack
 
 
 class ResponseFinal(_Value):

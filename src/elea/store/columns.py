@@ -56,6 +56,8 @@ _NULLABLE: Final = [field.nullable for field in SCHEMA][1:]
 _NAMES: Final = [field.name for field in SCHEMA][1:]
 _GETTERS: Final = [itemgetter(index) for index in range(len(_NAMES))]
 _PAYLOAD: Final = 1
+_BYTES_AT_ONCE: Final = 1 << 20
+"""Bytes of rows that are made values at a time."""
 _CHANGING: Final = {_NAMES.index(name) for name in ("key", "ntp64", "arrival", "attachment", "source_sn")}
 """Fields that seldom are the same in the next batch."""
 
@@ -198,10 +200,14 @@ def facts_of(batch: pa.RecordBatch) -> Facts:
 
 
 def records_of(batch: pa.RecordBatch) -> Iterator[Stored]:
-    """Every row as a value."""
-    columns = [_values(batch, index) for index in range(batch.num_columns)]
-    for position, *fields in zip(*columns, strict=True):
-        yield Stored(position, Record(*fields))
+    """Every row as a value; those of some bytes at a time, for a slow reader keeps what was made for it."""
+    rows = batch.num_rows
+    step = max(1, rows * _BYTES_AT_ONCE // (batch.nbytes + 1))
+    for start in range(0, rows, step):
+        some = batch.slice(start, step)
+        columns = [_values(some, index) for index in range(batch.num_columns)]
+        for position, *fields in zip(*columns, strict=True):
+            yield Stored(position, Record(*fields))
 
 
 def record_at(batch: pa.RecordBatch, row: int) -> Stored:

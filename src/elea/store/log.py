@@ -317,11 +317,14 @@ class Log:
         overtaken = 0
         for start in range(0, len(positions), _KEYS_AT_ONCE):
             chunk = positions.slice(start, _KEYS_AT_ONCE).to_pylist()
+            done = 0
             try:
-                yield from list(self._reader.fetch(chunk))
+                for batch in self._reader.fetch(chunk):
+                    done += batch.num_rows  # first: who is given it may take its time
+                    yield batch
             except StoreCorrupt:
-                left = self._not_overtaken(chunk)
-                overtaken += len(chunk) - len(left)
+                left = self._not_overtaken(chunk[done:])
+                overtaken += len(chunk) - done - len(left)
                 yield from self._reader.fetch(left)
         if overtaken:
             newer = self._latest_positions(wanted, end, deleted=deleted).sort().slice(0, limit)
@@ -571,10 +574,13 @@ class Log:
 
     def _readable(self, positions: list[int]) -> Iterator[pa.RecordBatch]:
         """The rows at these positions that can still be read."""
+        done = 0
         try:
-            yield from list(self._reader.fetch(positions))
+            for batch in self._reader.fetch(positions):
+                done += batch.num_rows
+                yield batch
         except StoreCorrupt:
-            for position in positions:
+            for position in positions[done:]:
                 with contextlib.suppress(StoreCorrupt):  # noted as damage when it was found
                     yield from self._reader.fetch([position])
 

@@ -15,7 +15,7 @@ from elea.model.node_id import NodeId
 from elea.model.qos import SampleKind
 from elea.model.timestamp import Timestamp
 from elea.wire.zenoh1 import messages as m
-from elea.wire.zenoh1.codec import read_del, read_put, read_timestamp, write_del, write_put
+from elea.wire.zenoh1.codec import read_del, read_put, read_timestamp, write_del, write_put, write_timestamp
 
 __all__ = [
     "DEFAULT_QOS",
@@ -32,6 +32,7 @@ __all__ = [
     "read_stamp",
     "unpack",
     "unpack_parts",
+    "write_stamp",
 ]
 
 RawSample = tuple[int, int, bytes, int, "bytes | None", bytes]
@@ -168,6 +169,13 @@ def read_stamp(meta: bytes) -> tuple[int, bytes, int]:
     """The timestamp of a sample that has one (NTP64, id), and where in `meta` it ends."""
     stamp, end = read_timestamp(meta, 1)
     return stamp.ntp64, stamp.id, end
+
+
+def write_stamp(stamp: Timestamp) -> bytes:
+    """A timestamp alone, as messages have it."""
+    out = bytearray()
+    write_timestamp(out, m.Timestamp(stamp.ntp64, stamp.id.data))
+    return bytes(out)
 
 
 def _stamp(stamp: m.Timestamp | None) -> tuple[int, bytes] | None:

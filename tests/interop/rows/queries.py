@@ -472,3 +472,72 @@ def own_queryable(net: Network) -> Any:
         ]
 
         return [[net.reply(reply) for reply in replies] for replies in found]
+
+
+@row("timestamp stack of a query")
+def timestamp_stack(net: Network) -> Any:
+    lib = net.a.lib
+    seen: list[Any] = []
+
+    def answer(query: Any) -> None:
+        seen.append(net.stack(query.timestamp_stack))
+        query.reply("qstack/x", "answer")
+        query.reply_del("qstack/y")
+        query.reply_err("no")
+
+    points = lib.TimestampInstrumentationBuilder().set_send(True).set_route(True).set_receive(True).build()
+    with net.b.queryable("qstack/*", answer), net.a.session.declare_querier("qstack/*") as querier:
+        net.settle()
+
+        replies = [
+            *net.a.get("qstack/*", timestamp_instrumentation=points, payload=b"p"),
+            *net.a.get("qstack/*"),
+            *querier.get(timestamp_instrumentation=points),
+        ]
+
+        ok = [(net.reply(one)["key"], net.stack(one.ok.timestamp_stack)) for one in replies if one.ok is not None]
+        ok.sort(key=repr)  # the latest of several keys come in no order
+        return seen, ok, [net.stack(one.err.timestamp_stack) for one in replies if one.ok is None]
+
+
+@row("timestamp stack of an own query")
+def own_timestamp_stack(net: Network) -> Any:
+    lib = net.a.lib
+    seen: list[Any] = []
+
+    def answer(query: Any) -> None:
+        seen.append(net.stack(query.timestamp_stack))
+        query.reply("ownstack/x", "answer")
+
+    points = lib.TimestampInstrumentationBuilder().set_send(True).set_route(True).set_receive(True).build()
+    with net.a.queryable("ownstack/x", answer):
+        net.settle()
+
+        replies = net.a.get("ownstack/x", timestamp_instrumentation=points)
+
+        return seen, [net.stack(one.ok.timestamp_stack) for one in replies]
+
+
+@row("consolidation: equal stamps")
+def equal_stamps(net: Network) -> Any:
+    """Two stamps of one time are ordered by their nodes; of two that are the same the later answer counts."""
+    lib = net.b.lib
+    when = net.b.session.new_timestamp()
+    first, second, long = (
+        lib.Timestamp(when.get_time(), lib.TimestampId(name)) for name in (b"\x01\x02", b"\x02\x01", b"\x01\x00\x01")
+    )
+    orders = [(first, second), (second, first), (first, first), (long, second), (second, long)]
+
+    def answer(query: Any) -> None:
+        for number, stamps in enumerate(orders):
+            for at, stamp in enumerate(stamps):
+                query.reply(f"equal/{number}", f"{at}", timestamp=stamp)
+
+    with net.b.queryable("equal/*", answer):
+        net.settle()
+
+        found = []
+        for mode in (net.a.lib.ConsolidationMode.LATEST, net.a.lib.ConsolidationMode.MONOTONIC):
+            replies = net.a.get("equal/*", consolidation=mode)
+            found.append(sorted((str(one.ok.key_expr), one.ok.payload.to_string()) for one in replies))
+        return found

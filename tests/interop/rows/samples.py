@@ -104,6 +104,30 @@ def timestamp(net: Network) -> Any:
         return same, [net.sample(sample)["timestamp"] for sample in samples]
 
 
+@row("timestamp stack")
+def timestamp_stack(net: Network) -> Any:
+    lib, session = net.a.lib, net.a.session
+    with (
+        net.b.subscriber("stack/x") as got,
+        net.a.subscriber("stack/x") as own,
+        session.declare_publisher("stack/x") as publisher,
+    ):
+        net.settle()
+
+        for bits in range(1, 8):
+            points = lib.TimestampInstrumentationBuilder()
+            points = points.set_send(bool(bits & 1)).set_route(bool(bits & 2)).set_receive(bool(bits & 4)).build()
+            session.put("stack/x", "put", timestamp_instrumentation=points, priority=lib.Priority.DATA)
+            session.put("stack/x", bytes(200_000), timestamp_instrumentation=points, encoding="text/plain")
+            session.delete("stack/x", timestamp_instrumentation=points, attachment=b"why")
+            publisher.put("published", timestamp_instrumentation=points, timestamp=session.new_timestamp())
+            publisher.delete(timestamp_instrumentation=points)
+            publisher.put("without")
+
+        seen = [(net.sample(one)["kind"], net.stack(one.timestamp_stack)) for one in got.take(42)]
+        return seen, [net.stack(sample.timestamp_stack) for sample in own.take(42)]
+
+
 @row("source info")
 def source_info(net: Network) -> Any:
     lib = net.a.lib

@@ -355,3 +355,33 @@ def test_what_a_store_says_of_its_keys_is_looked_at(said: object) -> None:
     kept.learn("home/1", None, said)
 
     assert kept.find("home/1", None) is None
+
+
+@with_store(home="home/**")
+async def test_a_put_with_a_destination_travels_alone_and_only_there(
+    router: elea.Session, session: aio.Session
+) -> None:
+    """Also of a key that is known to be kept: those to anybody go as a group, those to somebody do not join it."""
+    sizes: list[int] = []
+    whole = PutsRequests.group
+
+    def counted(self: PutsRequests, *about: Any) -> Any:
+        found = whole(self, *about)
+        sizes.append(len(found.places))
+        return found
+
+    await session.put("home/first", "x", ack=True)
+    PutsRequests.group = counted  # type: ignore[method-assign, assignment]
+    try:
+        here = session.put("home/here", "x", ack=True, timeout=0.5, allowed_destination=elea.Locality.SESSION_LOCAL)
+        there = session.put("home/there", "x", ack=True, timeout=PATIENCE, allowed_destination=elea.Locality.REMOTE)
+        anywhere = put_at_once(session, "home/1", "home/2")
+        lost, kept, others = await asyncio.gather(here, there, anywhere, return_exceptions=True)
+    finally:
+        PutsRequests.group = whole  # type: ignore[method-assign]
+
+    assert sizes == [2]
+    assert isinstance(lost, elea.ZError)  # the session itself keeps nothing
+    assert isinstance(kept, elea.Receipt)
+    assert isinstance(others, list)
+    assert {row["key"] for row in await rows(session)} == {"home/first", "home/there", "home/1", "home/2"}

@@ -247,14 +247,3 @@ def test_every_function_of_the_package_has_the_same_parameters(name: str) -> Non
 
 def test_later_names_only_what_the_stubs_have() -> None:
     assert LATER - set(STUBBED) == set()
-
-
-def test_timestamp_stacks_say_that_they_are_not_collected(caplog: pytest.LogCaptureFixture) -> None:
-    elea.TimestampInstrumentationBuilder().set_send(True).build()
-    config = elea.Config.from_json5("{scouting: {multicast: {enabled: false}}, listen: {endpoints: []}}")
-    elea.open(config, timestamp_callback=lambda _: b"").close()
-
-    assert [line.rpartition(": ")[2] for line in caplog.messages if "stacks are not collected" in line] == [
-        "timestamp_instrumentation has no effect",
-        "timestamp_callback has no effect",
-    ]

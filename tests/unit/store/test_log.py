@@ -502,3 +502,42 @@ def test_scattered_rows_do_not_hold_all_the_blocks_they_lie_in(memory_path: Path
         tracemalloc.stop()
     assert found == list(range(59_000, -1, -1_000))
     assert most < 40_000_000
+
+
+# -- what a slow reader keeps ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("slow", ["latest", "rows", "history"])
+def test_a_reader_that_stops_after_one_sample_keeps_a_small_part_of_the_log(slow: str) -> None:
+    """40 MB: Arrow's copies and Python's values together."""
+    with memory_log() as log:
+        log.append([sample(number, key=f"a/{number}", payload=bytes(10_000)) for number in range(4_000)])
+        tracemalloc.start()
+        before = pa.total_allocated_bytes()
+        if slow == "rows":
+            rows = log.rows_at(range(4_000))
+            next(rows)
+        else:
+            reader = log.latest_matching("**") if slow == "latest" else log.read()
+            next(reader)
+
+        held = pa.total_allocated_bytes() - before + tracemalloc.get_traced_memory()[0]
+        tracemalloc.stop()
+        assert held < 6_000_000
+
+
+def test_the_newest_values_come_whole_when_some_have_been_overtaken_on_the_way(tmp_path: Path) -> None:
+    """Retention takes old values while a slow reader is in the middle: each key comes, as it was or as it is."""
+    with open_log(tmp_path / "log", segment_bytes=300_000) as log:
+        for number in range(60):
+            log.append([sample(number, key=f"a/{number}", payload=bytes(100_000))])
+        reader = log.latest_matching("**")
+        found = [next(reader) for _ in range(5)]
+        for number in range(60):
+            log.append([sample(number + 1_000, key=f"a/{number}", payload=bytes(100_000))])
+        log.retain(Retention(samples=60), now_ns=0)
+        found += reader
+
+        assert {one.record.key for one in found} == {f"a/{number}" for number in range(60)}
+        assert any(one.position >= 60 for one in found)
+        assert any(one.position < 60 for one in found)

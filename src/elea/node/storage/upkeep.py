@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
+from elea.io.allocator import return_kept
 from elea.io.timers import monotonic
 from elea.model.errors import StoreError
 from elea.store import State
@@ -19,6 +20,9 @@ __all__ = ["Upkeep"]
 _log: Final = logging.getLogger("elea.node")
 
 LOOK_SECONDS: Final = 5.0
+MEMORY_SECONDS: Final = 0.25
+"""How often it is looked whether the allocator keeps much that others have freed: 50 µs."""
+
 CHECKPOINT_SAMPLES: Final = 100_000
 """Samples after which the index is written down: so many are read again at most when a killed broker starts."""
 
@@ -43,16 +47,26 @@ class Upkeep:
         self._states = {storage: storage.log.state for storage in storages}
         self._looks = 0
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="elea-upkeep", daemon=True)
+        # Two threads: a checkpoint or a compaction takes seconds, in which a gigabyte may come and go.
+        self._threads = [
+            threading.Thread(target=self._run, name="elea-upkeep", daemon=True),
+            threading.Thread(target=self._return_memory, name="elea-memory", daemon=True),
+        ]
 
     def start(self) -> None:
         """Begin."""
-        self._thread.start()
+        for thread in self._threads:
+            thread.start()
 
     def close(self) -> None:
         """End; waits for what is under way."""
         self._stopping.set()
-        self._thread.join()
+        for thread in self._threads:
+            thread.join()
+
+    def _return_memory(self) -> None:
+        while not self._stopping.wait(MEMORY_SECONDS):
+            return_kept()
 
     def _run(self) -> None:
         while not self._stopping.wait(LOOK_SECONDS):

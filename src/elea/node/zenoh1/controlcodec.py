@@ -16,6 +16,7 @@ from elea.model.errors import InvalidKeyExpr, LimitReached
 from elea.model.keytext import cover
 from elea.model.limits import MAX_RESOURCE_OCTETS
 from elea.model.qos import ConsolidationMode, QueryTarget
+from elea.node.zenoh1.pushes import stack_message, stack_of
 from elea.space.face import (
     Control,
     Declare,
@@ -164,12 +165,14 @@ def to_wire(message: Control) -> m.NetworkMessage:
                 target=target,
                 budget=message.budget,
                 timeout=message.timeout_ms,
+                ts_stack=None if message.stack is None else stack_message(message.stack),
             )
         case Response():
             responder = None if message.responder is None else m.EntityId(*message.responder)
             expr = literal(message.key)
             answer = _answer_message(message.body)
-            return m.Response(message.id, expr, answer, qos=_qos(message.qos), responder=responder)
+            stack = None if message.stack is None else stack_message(message.stack)
+            return m.Response(message.id, expr, answer, qos=_qos(message.qos), responder=responder, ts_stack=stack)
         case ResponseFinal():
             return m.ResponseFinal(message.id, qos=_qos(message.qos))
 
@@ -205,7 +208,9 @@ def from_wire(message: m.NetworkMessage, keys: ResourceTable) -> Control | None:
             target = QueryTarget(int(message.target or 0))
             qos = 5 if message.qos is None else message.qos
             key = _key(message.wire_expr, keys)
-            return Request(message.id, key, target, query_of(message.body), message.timeout, qos, message.budget)
+            stack = None if message.ts_stack is None else stack_of(message.ts_stack)
+            query = query_of(message.body)
+            return Request(message.id, key, target, query, message.timeout, qos, message.budget, stack)
         case m.Response():
             expr = message.wire_expr
             # An error may be about no key in particular; a sample may not.
@@ -213,7 +218,8 @@ def from_wire(message: m.NetworkMessage, keys: ResourceTable) -> Control | None:
             key = keys.resolve(expr.scope, expr.suffix, expr.sender) if is_error else _key(expr, keys)
             responder = None if message.responder is None else (message.responder.zid, message.responder.eid)
             qos = 5 if message.qos is None else message.qos
-            return Response(message.id, key, _answer_of(message.body), qos, responder)
+            stack = None if message.ts_stack is None else stack_of(message.ts_stack)
+            return Response(message.id, key, _answer_of(message.body), qos, responder, stack)
         case m.ResponseFinal():
             return ResponseFinal(message.id, 5 if message.qos is None else message.qos)
         case _:

@@ -16,11 +16,13 @@ from elea.node.route import Route
 from elea.node.zenoh1.controlcodec import ResourceTable, UnknownResource, from_wire, to_wire
 from elea.node.zenoh1.fanout import Fanout
 from elea.node.zenoh1.namedroutes import FrameScanner, NamedRoutes, RememberedNames
+from elea.node.zenoh1.pushes import stack_of
 from elea.node.zenoh1.sessionqueries import SessionQueries
 from elea.protocol.zenoh1.terms import Agreement
 from elea.space.face import Control, Request, Response, ResponseFinal, Subject
 from elea.space.face import Final as FinalMessage
 from elea.space.way import Encoder
+from elea.wire.timestampstack import ROUTE
 from elea.wire.zenoh1 import messages as m
 from elea.wire.zenoh1.codec import DIALECT, read_network_message, write_network_message
 from elea.wire.zenoh1.frames import Frames
@@ -258,6 +260,8 @@ class Zenoh1Face(OutboxFace):
             self._queries.forget()
             if self._scanner is not None:
                 self._scanner.forget()
+        if isinstance(control, (Request, Response)) and control.stack is not None:
+            control.stack = self.node.instruments.marked(control.stack, ROUTE)
         if isinstance(control, Request):
             self.node.ask(self, control)
         elif control is not None:
@@ -276,7 +280,13 @@ class Zenoh1Face(OutboxFace):
             self.unroutable += 1
             return
         qos = DEFAULT_QOS if message.qos is None else message.qos
-        self.outflow.add(route, [(header, expr.scope, suffix, qos, *split_body(message.body))], reliable, now_ns)
+        meta, payload = split_body(message.body)
+        sample: Pushed = (header, expr.scope, suffix, qos, meta, payload)
+        if message.ts_stack is None:
+            self.outflow.add(route, [sample], reliable, now_ns)
+        else:
+            stack = stack_of(message.ts_stack)
+            self.node.instruments.add(self.outflow, route, sample, stack, reliable, now_ns)
 
     def _senseless(self, message: m.NetworkMessage, error: Exception) -> None:
         """A message about a key that is none: the link stays up, and nobody is left waiting (zenoh-1 §9.3, §14.1)."""

@@ -14,15 +14,19 @@ from elea.model.limits import CACHED_KEY_CHARS, MAX_HEADERS, MAX_NUMBERS
 from elea.node.stamper import FIRST_OCTET, Stamper, vle
 from elea.wire.details import DEFAULT_QOS, STAMPED, read_stamp
 from elea.wire.primitives import read_z
+from elea.wire.timestampstack import CollectedStamps, StackedDetails
+from elea.wire.zenoh1.codec import write_ts_stack
+from elea.wire.zenoh1.messages import TsEntry, TsStack
 from elea.wire.zenoh1.samples import Pushed
 
-__all__ = ["Numbers", "OutgoingKey", "key_of"]
+__all__ = ["Numbers", "OutgoingKey", "key_of", "stack_message", "stack_of"]
 
 PUSH: Final = 0x1D
 SUFFIX: Final = 0x20
 SENDER: Final = 0x40
 EXTENDED: Final = 0x80
 QOS_EXTENSION: Final = 0x21
+STACK_EXTENSION: Final = 0x47
 PUT: Final = 0x01
 
 
@@ -71,7 +75,9 @@ class OutgoingKey:
 
     def header(self, meta: bytes | None, size: int, qos: int) -> bytes:
         """Everything before a payload of `size` bytes."""
-        return self.prefix(qos) + (b"\x01" + vle(size) if meta is None else meta + _size(meta, size))
+        if meta is None:
+            return self.prefix(qos) + b"\x01" + vle(size)
+        return self._before(qos, meta) + meta + _size(meta, size)
 
     def rewrite(self, run: list[Pushed], parts: list[bytes]) -> None:
         """Append header, payload, header, payload … of a run as it is."""
@@ -106,7 +112,7 @@ class OutgoingKey:
                 tail = stamps.tails.get(size) or stamps.tail(size)
                 parts += (self.stamping(qos) + FIRST_OCTET[low] + tail, payload)
             elif meta[0] & 0x1F != PUT or (meta[0] & STAMPED and stamper.acceptable(meta, now_ns)):
-                parts += (self.prefix(qos) + meta + _size(meta, size), payload)
+                parts += (self._before(qos, meta) + meta + _size(meta, size), payload)
                 if stamper.is_passed(low, stamps):
                     left = 1  # the next sample is newer than this one, so it needs other numbers
             else:
@@ -119,7 +125,19 @@ class OutgoingKey:
         rest = 1
         if meta[0] & STAMPED:
             _, _, rest = read_stamp(meta)
-        return self.prefix(qos) + bytes([meta[0] | STAMPED]) + stamp + meta[rest:] + vle(size)
+        return self._before(qos, meta) + bytes([meta[0] | STAMPED]) + stamp + meta[rest:] + vle(size)
+
+    def _before(self, qos: int, meta: bytes) -> bytes:
+        """The PUSH message up to its body, with the timestamps that a sample has collected, if it has."""
+        prefix = self.prefix(qos)
+        if type(meta) is not StackedDetails:
+            return prefix
+        body = bytearray()
+        write_ts_stack(body, stack_message(meta.stack))
+        qos_extension = b"" if qos == DEFAULT_QOS else bytes([QOS_EXTENSION | EXTENDED, qos])
+        expr = prefix[1 : len(prefix) - len(qos_extension)]
+        extension = bytes([STACK_EXTENSION]) + vle(len(body)) + bytes(body)
+        return bytes([prefix[0] | EXTENDED]) + expr + qos_extension + extension
 
 
 def key_of(parts: Sequence[bytes], ours: Mapping[int, str]) -> str:
@@ -133,6 +151,16 @@ def key_of(parts: Sequence[bytes], ours: Mapping[int, str]) -> str:
         size, at = read_z(head, at, 16, "zenoh1")
         key += head[at : at + size].decode("utf-8", "replace")
     return key
+
+
+def stack_message(stack: CollectedStamps) -> TsStack:
+    """A stack as Zenoh 1.x says it."""
+    return TsStack(stack.points, tuple([TsEntry(flags, stamp) for flags, stamp in stack.records]))
+
+
+def stack_of(message: TsStack) -> CollectedStamps:
+    """The opposite."""
+    return CollectedStamps(message.conf, tuple([(entry.flags, entry.ts) for entry in message.stack]))
 
 
 def _size(meta: bytes, size: int) -> bytes:

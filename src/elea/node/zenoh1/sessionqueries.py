@@ -164,11 +164,13 @@ class SessionQueries:
         """Queue a message about a query; False if it must go the long way."""
         conduit = (message.qos & 7) << 1 | 1
         if type(message) is Response:
-            return self._send_response(message, conduit)
+            return message.stack is None and self._send_response(message, conduit)
         if type(message) is ResponseFinal:
             self.answer(conduit, wire.final_octets(message.id, message.qos), b"")
             return True
         if type(message) is Request:
+            if message.stack is not None:
+                return False
             octets = wire.request_octets(self._template(message), message.id)
             self._put(conduit, (octets, b""), len(octets))
         return True
