@@ -15,7 +15,8 @@ import pyarrow.compute as pc
 
 from elea.columnar.predicate import expression
 from elea.columnar.samplecolumns import encodings, microseconds
-from elea.content import SamplePredicate
+from elea.content import Contents, SamplePredicate
+from elea.content.contents import PLAIN
 from elea.model.errors import InvalidPredicate
 from elea.model.predicate import Predicate
 from elea.model.predicate.syntax import And, Condition, Field, Or, Property, canonical, walk
@@ -45,7 +46,7 @@ _ENUMERATIONS: Final[dict[tuple[str, ...], Enumeration]] = {
 class BatchFilter:
     """Holds batches against a predicate; counts what it lets through."""
 
-    def __init__(self, predicate: Predicate | str) -> None:
+    def __init__(self, predicate: Predicate | str, *, contents: Contents = PLAIN) -> None:
         whole = Predicate.of(predicate)
         condition = whole.condition
         terms: tuple[Condition, ...] = condition.terms if isinstance(condition, And) else (condition,)
@@ -60,7 +61,7 @@ class BatchFilter:
             except InvalidPredicate:  # a function without a form for columns
                 quick = []
         slow = [term for term in terms if term not in quick]
-        self._where = SamplePredicate(_joined(slow, whole)) if slow else None
+        self._where = SamplePredicate(_joined(slow, whole), contents=contents) if slow else None
         SamplePredicate(whole)  # refuses what makes no sense
         self.passed = 0
         """Samples that were taken."""

@@ -34,10 +34,10 @@ def too_many(count: int, bound: int) -> ValueError:
 
 
 def spend(budget: list[int], count: int) -> None:
-    """Account for structs and texts that are made."""
+    """Account for structs and texts that are made, and for members that may be absent."""
     budget[0] -= count
     if budget[0] < 0:
-        raise ValueError(f"more than {CONTENT_RECORDS} elements that are no numbers (CONTENT_RECORDS)")
+        raise ValueError(f"more than {CONTENT_RECORDS} structs, texts and absent members (CONTENT_RECORDS)")
 
 
 def text(data: bytes, at: int, size: int) -> str:

@@ -224,7 +224,7 @@ class _Source:
         body.add(f"{stop} = at + {size}")
         with body.deeper(f"if {stop} > end:"):
             body.add(f"raise cut_off('a struct', {size}, end - at)")
-        body.add(f"{name} = dict.fromkeys({tuple(member.name for member in its.members)!r})")
+        self._all_absent(its, name, body)
         read = self._members_reader(its)
         body.add(f"{read}(data, at, {stop}, budget, {name})")
         body.add(f"at = {stop}")
@@ -258,12 +258,17 @@ class _Source:
         readers = {member.id: (member.name, self.reader(member.type)) for member in its.members}
         entries = ", ".join(f"{id}: ({member!r}, {read})" for id, (member, read) in readers.items())
         helper = "mutable1" if self._version == 1 else "mutable2"
-        body.add(f"{name} = dict.fromkeys({tuple(member.name for member in its.members)!r})")
+        self._all_absent(its, name, body)
         # A table of functions, so it is made when all of them are there.
         self._functions.append(f"def {table}():\n    return {{{entries}}}")
         body.add(f"at = {helper}(data, at, end, budget, {self._order!r}, {table}(), {name})")
         body.forget()
         return name
+
+    def _all_absent(self, its: Struct, name: str, body: _Body) -> None:
+        """A struct of which nothing was read yet: the members that it lacks cost no bytes, so they are counted."""
+        body.add(f"spend(budget, {len(its.members)})")
+        body.add(f"{name} = dict.fromkeys({tuple(member.name for member in its.members)!r})")
 
     # -- arrays and sequences
 

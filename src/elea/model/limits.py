@@ -551,8 +551,8 @@ CONTENT_DEPTH: Final = 64
 """Arrays and maps within each other in CBOR that is decoded for a predicate; the reader recurses as deep."""
 
 CONTENT_RECORDS: Final = 1 << 18
-"""Structs, texts and lists that are elements of sequences in one CDR payload: a byte may stand for one, and each takes
-some 200 bytes of memory."""
+"""Structs, texts and lists that are elements of sequences in one CDR payload, members of its structs that may be
+absent, and fields of messages in one protobuf payload: a byte or none stands for one that takes 200 in memory."""
 
 SCHEMA_BYTES: Final = 1 << 20
 """Bytes of one schema; all messages of ROS 2's common interfaces together are 300 kB."""
