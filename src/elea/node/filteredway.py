@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from elea.content import SamplePredicate
-from elea.content.contents import PLAIN
+from elea.content.contents import PLAIN, UNKNOWN
 from elea.content.registry import FORMATS
 from elea.content.samplepredicate import view_of
 from elea.model.limits import FILTER_BYTES, FILTER_WEIGHT, FILTERS_REMEMBERED
@@ -69,7 +69,7 @@ class Filters:
 
     def is_untold(self, view: SampleView) -> bool:
         """Whether a payload could not be read only because nobody has told this node yet how."""
-        if self._schemas is None or not view.is_undeclared:
+        if self._schemas is None or view.content() is not UNKNOWN or not view.is_undeclared:
             return False
         return view.encoding[0] in FORMATS or not self._schemas.is_known
 
