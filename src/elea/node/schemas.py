@@ -81,6 +81,11 @@ class SpaceSchemas:
         request = Request(0, EVERYTHING, QueryTarget.ALL, body, int(1000 * WAIT), QOS)
         self._node.local.ask(request, Mailbox(self._answered), WAIT)
 
+    def ask(self) -> SchemaRegistry:
+        """What is declared, after the data space was asked; for threads that may wait."""
+        self._wait()
+        return self.registry
+
     def _look(self) -> bool:
         before = self.registry.generation
         self.begin()
