@@ -26,6 +26,7 @@ import pyarrow as pa
 from elea.columnar.permissive import permissive
 from elea.content.protobuf import TIMESTAMP
 from elea.model.errors import ConfigError
+from elea.model.limits import SCHEMA_DEPTH, SCHEMA_MEMBERS
 
 __all__ = ["ProtobufColumns", "ProtobufRows", "struct_type"]
 
@@ -46,6 +47,8 @@ def struct_type(descriptor: Any, inside: tuple[str, ...] = ()) -> pa.StructType:
     Raises:
         ConfigError: it contains itself, or has no fields.
     """
+    if not inside:
+        _check_size(descriptor)
     if descriptor.full_name in inside:
         way = " in ".join((descriptor.full_name, *reversed(inside)))
         hint = "say in payloadSchema which fields are wanted: 'speed DOUBLE, at TIMESTAMP'"
@@ -54,6 +57,25 @@ def struct_type(descriptor: Any, inside: tuple[str, ...] = ()) -> pa.StructType:
         raise ConfigError("option payloadMessage", f"{descriptor.full_name} has no fields", "leave payloadMessage out")
     deeper = (*inside, descriptor.full_name)
     return pa.struct([pa.field(field.name, _type(field, deeper)) for field in descriptor.fields])
+
+
+def _check_size(descriptor: Any) -> None:
+    """Count the fields with all that are within them: n messages of two others each have 2^n."""
+    sizes: dict[str, int] = {}
+
+    def size(kind: Any, depth: int) -> int:
+        if depth > SCHEMA_DEPTH:
+            problem = f"{descriptor.full_name} is deeper than {SCHEMA_DEPTH} (SCHEMA_DEPTH)"
+            raise ConfigError("option payloadMessage", problem, "say in payloadSchema which fields are wanted")
+        if kind.full_name not in sizes:
+            sizes[kind.full_name] = 1  # while it is looked at; one that contains itself is refused elsewhere
+            inner = (1 if field.message_type is None else size(field.message_type, depth + 1) for field in kind.fields)
+            sizes[kind.full_name] = sum(inner)
+        return sizes[kind.full_name]
+
+    if size(descriptor, 0) > SCHEMA_MEMBERS:
+        problem = f"{descriptor.full_name} has more than {SCHEMA_MEMBERS} fields with all within it (SCHEMA_MEMBERS)"
+        raise ConfigError("option payloadMessage", problem, "say in payloadSchema which fields are wanted")
 
 
 def _type(field: Any, inside: tuple[str, ...]) -> pa.DataType:

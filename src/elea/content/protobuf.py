@@ -78,8 +78,11 @@ def message_decoder(descriptors: bytes, name: str) -> Callable[[bytes], object]:
     from google.protobuf.message import DecodeError
 
     descriptor = descriptor_in(descriptors, name)
-    parse = message_factory.GetMessageClass(descriptor).FromString
-    read = _Messages().of(descriptor)
+    try:
+        parse = message_factory.GetMessageClass(descriptor).FromString
+        read = _Messages().of(descriptor)
+    except (KeyError, RecursionError) as error:  # a map that is none, or messages within each other without end
+        raise InvalidSchema("protobuf", f"{name} makes no sense: {error!r}") from error
 
     def decode(payload: bytes) -> object:
         try:
