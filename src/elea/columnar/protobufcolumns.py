@@ -168,7 +168,7 @@ def _bad() -> tuple[type[Exception], ...]:
     """What a payload that is no such message, or a value that no column holds, makes the libraries raise."""
     from google.protobuf.message import DecodeError
 
-    return (DecodeError, pa.ArrowException, ValueError, OverflowError)
+    return (DecodeError, pa.ArrowException, ValueError, OverflowError, AttributeError, TypeError)
 
 
 def _structs(descriptor: Any, wanted: pa.StructType, path: str) -> Column:

@@ -87,7 +87,8 @@ def message_decoder(descriptors: bytes, name: str) -> Callable[[bytes], object]:
     def decode(payload: bytes) -> object:
         try:
             return read(parse(payload), [CONTENT_RECORDS])
-        except (DecodeError, RecursionError, OverflowError) as error:
+        except (DecodeError, RecursionError, OverflowError, AttributeError, TypeError) as error:
+            # The last two: a map or a time whose descriptor is none.
             raise ValueError(f"no {name}: {error}") from error
 
     return decode

@@ -95,7 +95,7 @@ def _declared(options: ReadOptions) -> _Declared:
         key = type_key(encoding, options.payload_message)
         data = Path(options.payload_descriptor).read_bytes()
         return _Declared(key, _columns(format, options.payload_message, None, data))
-    except (InvalidSchema, UnicodeDecodeError) as error:
+    except (InvalidSchema, UnicodeDecodeError, KeyError, RecursionError) as error:  # the last two: descriptors of maps
         raise ConfigError("option payloadMessage", str(error), "see docs/payloads.md") from error
     except OSError as error:
         raise ConfigError("option payloadDescriptor", str(error), "name a file on every machine") from error
