@@ -50,6 +50,9 @@ def test_a_type_is_declared_used_and_taken_back(elea: Elea, broker: elea_api.Ses
     broker.put("home/1", b"\0\1\0\0" + struct.pack("<i", 7), ack=True, timeout=30)
     found = elea("get", "home/**", "--json", "--where", "id = 7", *there)
     assert [json.loads(line)["key"] for line in found.out.splitlines()] == ["home/1"]
+    fields = elea("get", "home/**", "--json", "--fields", *there)
+    assert json.loads(fields.out)["fields"] == {"id": 7}
+    assert '{"id": 7}' in elea("get", "home/**", "--fields", *there).out
     assert elea("schema", "delete", "home/*", *there).status == 0
     assert elea("schema", "delete", "home/*", *there).status == 1
     assert elea("schema", "get", "application/cdr;demo::Other", *there).status == 1
