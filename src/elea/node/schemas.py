@@ -29,11 +29,13 @@ __all__ = ["SpaceSchemas", "StoredSchema"]
 
 _log: Final = logging.getLogger("elea.node")
 
-WAIT: Final = 2.0
-"""Seconds that the first payload of a type waits for its declaration."""
+WAIT: Final = 10.0
+"""Seconds that the first payload of a type waits for its declaration, at most: as long as any query."""
 
 AGAIN: Final = 5.0
-"""Seconds after which a type that was not declared is asked for again."""
+LONGEST: Final = 300.0
+"""Seconds after which a type that was not declared is asked for again: each time twice as long, up to this. What is
+declared meanwhile is told to subscribers; only what another broker has kept, and brings later, has to be asked for."""
 
 QOS: Final = 5
 
@@ -59,27 +61,33 @@ class SpaceSchemas:
         self._is_subscribed = False
         self._known = threading.Event()
         self._next = 0.0
+        self._pause = AGAIN
+        self._is_told = False
 
     @property
     def is_known(self) -> bool:
         """Whether the data space has answered what types there are."""
-        return self._known.is_set()
+        return self._is_told
 
     def begin(self) -> None:
-        """Find out what types there are, without waiting for it; later calls ask again, now and then."""
+        """Find out what types there are, without waiting for it; later calls ask again, less and less often."""
         now = self._node.loop.now()
         with self._lock:
             if now < self._next:
                 return
-            self._next = now + AGAIN
+            self._next = float("inf")  # until there is an answer
             is_first, self._is_subscribed = not self._is_subscribed, True
-        if is_first:
-            self._node.local.subscribe(EVERYTHING, Mailbox(self._arrived))
         self._known.clear()
         self.asked += 1
         body = QueryBody("", ConsolidationMode.LATEST)
         request = Request(0, EVERYTHING, QueryTarget.ALL, body, int(1000 * WAIT), QOS)
-        self._node.local.ask(request, Mailbox(self._answered), WAIT)
+        try:
+            if is_first:
+                self._node.local.subscribe(EVERYTHING, Mailbox(self._arrived))
+            self._node.local.ask(request, Mailbox(self._answered), WAIT)
+        except EleaError as error:  # the node is being closed
+            _log.debug("types are not asked for: problem=%s", error)
+            self._known.set()
 
     def ask(self) -> SchemaRegistry:
         """What is declared, after the data space was asked; for threads that may wait."""
@@ -115,6 +123,10 @@ class SpaceSchemas:
 
     def _answered(self, message: object) -> None:
         if not isinstance(message, Response):
+            with self._lock:
+                self._next = self._node.loop.now() + self._pause
+                self._pause = min(2 * self._pause, LONGEST)
+            self._is_told = True
             self._known.set()
         elif isinstance(message.body, ReplyBody):
             self._take(message.key, message.body.meta, message.body.payload)
