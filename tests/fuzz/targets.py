@@ -28,6 +28,7 @@ from tests.fuzz.laws import check_pushes, read_run, require
 from tests.fuzz.putstarget import puts_target
 from tests.fuzz.storetargets import answers_target, import_target, requests_target
 from tests.fuzz.target import Target
+from tests.fuzz.typedtargets import cdr_target, descriptor_target, protobuf_target, schema_target
 from tests.fuzz.uprotocoltarget import uprotocol_target
 
 __all__ = ["TARGETS", "feed"]
@@ -308,6 +309,10 @@ def _all() -> list[Target]:
         selector_target(),
         content_target(),
         rules_target(),
+        schema_target(),
+        cdr_target(),
+        protobuf_target(),
+        descriptor_target(),
         _notation(),
     ]
 

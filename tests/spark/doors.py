@@ -1,8 +1,8 @@
 """The same predicates through every door: `python -m tests.spark.doors` prints a table of doors and predicates.
 
-Samples of all kinds (JSON, CBOR, text, what nobody can read, deletions) lie in a broker and are put live as well. Each
-door is asked for those for which a predicate holds. An answer that is not what the oracle, written by hand, expects
-makes the program fail.
+Samples of all kinds (JSON, CBOR, CDR of a type that the data space declares, text, what nobody can read, deletions)
+lie in a broker and are put live as well. Each door is asked for those for which a predicate holds. An answer that is
+not what the oracle, written by hand, expects makes the program fail.
 """
 
 from __future__ import annotations
@@ -20,6 +20,9 @@ from typing import Any, Final
 import cbor2
 
 import elea
+from elea.content.registry import type_key
+from elea.content.schema import parse_idl
+from tests.cdr import write
 from tests.interop.storing import StoringBroker
 from tests.spark.conftest import client
 from tests.unit.api.stores import config
@@ -31,6 +34,9 @@ Row = dict[str, Any]
 BLOCK: Final[dict[str, Any]] = {"congestion_control": elea.CongestionControl.BLOCK}
 JSON: Final = "application/json"
 CBOR: Final = "application/cbor"
+CDR: Final = "application/cdr;demo::Door"
+IDL: Final = """module demo { enum Mode { OFF, ON, AUTO }; struct Pos { double x; double y; };
+    @final struct Door { long n; long speed; string name; Mode mode; Pos pos; }; };"""
 
 
 def contents() -> list[Row]:
@@ -47,6 +53,19 @@ def contents() -> list[Row]:
         is_json = number % 4 != 3
         payload = json.dumps(content).encode() if is_json else cbor2.dumps(content)
         rows.append({"encoding": JSON if is_json else CBOR, "payload": payload, "content": content})
+    door = parse_idl(IDL)["demo::Door"]
+    for number in range(8):
+        content = {
+            "n": number,
+            "speed": number - 3,
+            "name": "cdr",
+            "mode": number % 3,
+            "pos": {"x": number / 2, "y": 1.0},
+        }
+        payload = write(door, content, version=1 + number % 2, little=number % 3 > 0)
+        content["mode"] = ["OFF", "ON", "AUTO"][number % 3]
+        rows.append({"encoding": CDR, "payload": payload, "content": content})
+    rows.append({"encoding": CDR, "payload": b"\0\1\0\0\1", "content": None})
     rows.append({"encoding": "", "payload": b"21.5", "content": {"value": 21.5}})
     rows.append({"encoding": "text/plain", "payload": b"21.5", "content": {"value": "21.5"}})
     rows.append({"encoding": JSON, "payload": b"[1, 2]", "content": {"value": [1, 2]}})
@@ -97,6 +116,9 @@ PREDICATES: Final[dict[str, Callable[[Row], bool]]] = {
     "key LIKE 'doors/1/%' AND speed < 0": lambda row: (
         row["key"].startswith("doors/1/") and _is(row, "speed", lambda speed: speed < 0)
     ),
+    "mode = 'ON' OR mode > 1 AND pos.x > 2 OR pos.x = 1.5": lambda row: (
+        _is(row, "mode", lambda mode: mode == "ON" or (mode == "AUTO" and _x(row) > 2)) or _x(row) == 1.5
+    ),
     "encoding = 'application/cbor'": lambda row: row["encoding"] == CBOR,
     "value = 21.5 OR value = '21.5'": lambda row: _is(row, "value", lambda value: value in (21.5, "21.5")),
     "timestamp > '2020-01-01T00:00:00Z' AND kind = 'PUT' AND sample.size < 6": lambda row: (
@@ -133,6 +155,7 @@ class Doors:
 
     def put(self) -> None:
         """Put everything, and wait until it is safe."""
+        self._session.put(type_key(CDR), IDL, durability="persistent", ack=True)
         for row in contents():
             if row["payload"] is None:
                 self._session.delete(row["key"], ack=True)
@@ -184,6 +207,7 @@ class Doors:
         with elea.open(config("router", listen__endpoints=listening)) as router:
             links = router._runtime.links
             (early,), (modern,) = links.locators("zenoh2018"), links.locators("zenoh1")
+            self._declare(router, modern)
             for text in texts:
                 with EarlyClient(early, f"d{len(found)}".encode()) as device, client(modern) as robot:
                     selection = device.m.SelectionDecl(1, f"zenoh://doors/**?{{{text}}}".encode())
@@ -195,6 +219,16 @@ class Doors:
                     names = [one.resource.decode() for one in device.seen if getattr(one, "resource", None)]
                     found.append(sorted(name.removeprefix("zenoh://") for name in names))
         return found
+
+    @staticmethod
+    def _declare(router: elea.Session, locator: str) -> None:
+        """Let a router without a store know the type: it is told as long as it asks for it."""
+        schemas, waiting = router._node.schemas, threading.Event()
+        schemas.begin()
+        with client(locator) as robot:
+            while schemas.registry.struct(elea.Encoding(CDR).id, elea.Encoding(CDR).schema) is None:
+                robot.put(type_key(CDR), IDL, **BLOCK)
+                waiting.wait(0.05)
 
     def batch(self, text: str) -> list[str]:
         """`spark.read`."""

@@ -17,7 +17,7 @@ ALLOWED = {
     "wire": {"model", "notation"},
     "protocol": {"model", "notation", "wire"},
     "space": {"model", "notation", "wire", "protocol"},
-    "content": {"model", "wire"},
+    "content": {"model", "wire", "store"},
     "store": {"model", "wire"},
     "columnar": {"model", "wire", "content"},
     "io": {"model", "notation", "wire", "protocol", "space"},

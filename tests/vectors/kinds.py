@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tests.vectors.behaviour import behaviour_cases
-from tests.vectors.cases import Case, Json, Record
+from tests.vectors.cases import Case, Record
+from tests.vectors.cdr import cdr_cases
 from tests.vectors.filters import filter_cases
 from tests.vectors.octets import malformed_case, valid_case, zenoh1_case
 from tests.vectors.refusals import definitions_case, form_case
@@ -43,10 +44,7 @@ BEHAVIOUR = frozenset({"sent_network_message_hex", "router_answers"})
 PARTITION = frozenset({"partition", "topic", "durability", "resource"})
 FILTER = frozenset({"expression", "parameters", "ids"})
 
-# Members that tell a kind of later work, and what it waits for.
-LATER: tuple[tuple[frozenset[str], str], ...] = (
-    (frozenset({"type", "value", "hex"}), "CDR data: the DDS door is later work"),
-)
+CDR = frozenset({"type", "value", "hex"})
 
 UNKNOWN = "kind of vector not known here"
 
@@ -77,7 +75,7 @@ def _list_case(records: list[Record], index: int) -> Case:
     for members, kind in LIST_KINDS:
         if members <= record.keys():
             return kind(records, index)
-    return uprotocol_case(record, str(record["name"])) or Case(str(record["name"]), reason=_reason(record))
+    return uprotocol_case(record, str(record["name"])) or Case(str(record["name"]), reason=UNKNOWN)
 
 
 def _dict_cases(content: Record) -> Iterator[Case]:
@@ -95,16 +93,14 @@ def _dict_cases(content: Record) -> Iterator[Case]:
         yield from partition_cases(content)
     elif records[0].keys() >= FILTER:
         yield from filter_cases(content)
+    elif records[0].keys() >= CDR:
+        yield from cdr_cases(content)
     else:
-        yield from _skipped(content, _reason(records[0]))
+        yield from _skipped(content)
 
 
-def _skipped(content: Record, reason: str) -> Iterator[Case]:
+def _skipped(content: Record) -> Iterator[Case]:
     """Every record of a file counts as skipped, those in its other lists too."""
     for name, records in content.items():
         if isinstance(records, list) and name != "rows":
-            yield from (Case(f"{name} {index}", reason=reason) for index in range(len(records)))
-
-
-def _reason(record: Json) -> str:
-    return next((reason for members, reason in LATER if members <= record.keys()), UNKNOWN)
+            yield from (Case(f"{name} {index}", reason=UNKNOWN) for index in range(len(records)))

@@ -164,7 +164,7 @@ class BatchSink:
         if where is not None:
             from elea.columnar.batchfilter import BatchFilter
 
-            self._filter = BatchFilter(where.predicates[0])
+            self._filter = BatchFilter(where.predicates[0], contents=node.schemas.contents)
         self._rows = asked.rows
         self._octets = min(asked.octets, MOST)
         self._seconds = asked.seconds

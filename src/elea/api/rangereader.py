@@ -96,7 +96,8 @@ class Reading:
             from elea.model.predicate import Predicate
 
             predicate = Predicate.of(where)
-            self._filter = BatchFilter(predicate)  # again, because blocks are read as they lie on disk
+            # Again, because blocks are read as they lie on disk.
+            self._filter = BatchFilter(predicate, contents=session._node.schemas.contents)
             more["where"] = str(predicate)
         self._payload = json.dumps(more).encode() if more else None
         self._here: deque[pa.RecordBatch | Place] = deque()

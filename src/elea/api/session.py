@@ -647,7 +647,7 @@ class Session:
         """A predicate, ready for samples."""
         from elea.content import SamplePredicate
 
-        return SamplePredicate(where)
+        return SamplePredicate(where, contents=self._node.schemas.contents)
 
     def _keep(self, handle: T) -> T:
         """Remember what has been declared, to end it with the session; not before it is declared completely."""

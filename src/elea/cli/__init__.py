@@ -25,6 +25,7 @@ VERBS: Final = {
     "sub": "print the samples put to keys, as they come",
     "pub": "put samples on a key again and again",
     "explain": "show what a predicate means and where it runs",
+    "schema": "declare types of payloads, and list what is declared",
     "queryable": "answer questions about keys",
     "liveliness": "declare, list and watch tokens that say who is alive",
     "ping": "measure how long a sample takes there and back",

@@ -51,6 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="auto",
         help="how several replies on one key become one (default: auto)",
     )
+    parser.add_argument("--fields", action="store_true", help="print what payloads say, by their (declared) types")
     parser.add_argument("--raw", action="store_true", help="write the bytes of the values and nothing else")
     connection.add_arguments(parser)
 
@@ -65,6 +66,7 @@ def run(args: argparse.Namespace) -> int:
     values = errors = 0
     with connection.open_session(connection.session_config(args)) as session:
         connection.need_neighbours(session)
+        out.contents = session._node.schemas.contents if args.fields else None
         replies = session.get(
             args.selector,
             target=connection.member(QueryTarget, args.target),

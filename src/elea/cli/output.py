@@ -17,6 +17,7 @@ from elea.cli.style import Style
 if TYPE_CHECKING:
     from elea.api.reply import Reply
     from elea.api.sample import Sample
+    from elea.content import Contents
     from elea.model.encoding import Encoding
 
 __all__ = ["Output", "payload_form", "safe", "sample_form", "say", "size_text", "time_text", "value_text"]
@@ -162,6 +163,8 @@ class Output:
         self.style = Style.for_stream(sys.stdout, args.color)
         self.errors = Style.for_stream(sys.stderr, args.color)
         self.live = sys.stderr.isatty() and not args.json
+        self.contents: Contents | None = None
+        """How payloads are read, if their fields are printed."""
 
     def form(self, form: Mapping[str, object]) -> None:
         """One JSON object."""
@@ -186,7 +189,7 @@ class Output:
     def sample(self, sample: Sample) -> None:
         """A sample: time, key, kind, encoding, value."""
         if self.json:
-            self.form(sample_form(sample))
+            self.form({**sample_form(sample), **self._fields(sample)})
         else:
             self.line(self.sample_line(sample))
 
@@ -195,7 +198,7 @@ class Output:
         replier = None if reply.replier_id is None else str(reply.replier_id.zid)
         if reply.ok is not None:
             if self.json:
-                self.form({**sample_form(reply.ok), "replier": replier})
+                self.form({**sample_form(reply.ok), **self._fields(reply.ok), "replier": replier})
             else:
                 self.line(self.sample_line(reply.ok))
         elif reply.err is not None:
@@ -217,11 +220,23 @@ class Output:
             paint(safe(str(sample.key_expr)).ljust(KEY_WIDTH), "cyan"),
             paint(_kind(sample).ljust(6), "red" if deleted else "green"),
             paint(encoding.ljust(ENCODING_WIDTH), "dim"),
-            "" if deleted and not data else value_text(data, encoding),
+            "" if deleted and not data else self._value(sample, data, encoding),
         ]
         if sample.attachment is not None:
             parts.append(paint(f"attached {value_text(sample.attachment.to_bytes(), width=60)}", "magenta"))
         return "  ".join(parts).rstrip()
+
+    def _fields(self, sample: Sample) -> dict[str, object]:
+        """The fields of a payload, if they are wanted; null if they cannot be read."""
+        if self.contents is None or _kind(sample) == "delete":
+            return {}
+        from elea.cli.fields import fields_of
+
+        return {"fields": fields_of(sample, self.contents)}
+
+    def _value(self, sample: Sample, data: bytes, encoding: str) -> str:
+        found = self._fields(sample).get("fields")
+        return value_text(data if found is None else json.dumps(found, ensure_ascii=False).encode(), encoding)
 
 
 def _kind(sample: Sample) -> str:

@@ -55,6 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--where", type=where, metavar="PREDICATE", help='only samples for which this holds: "speed > 2"'
     )
+    parser.add_argument("--fields", action="store_true", help="print what payloads say, by their (declared) types")
     parser.add_argument("--pull", action="store_true", help="print what has come whenever a line is entered")
     connection.add_arguments(parser)
 
@@ -73,10 +74,12 @@ def run(args: argparse.Namespace) -> int:
     out = Output(args)
     if follows or args.pull:
         with connection.stoppable() as stop, connection.open_session(connection.session_config(args), stop) as session:
+            out.contents = session._node.schemas.contents if args.fields else None
             (_pull if args.pull else _follow)(session, args, out, stop)
         return 0
     channel: Handler[Sample] = channels.Handler(CAPACITY)
     with connection.stoppable() as stop, connection.open_session(connection.session_config(args), stop) as session:
+        out.contents = session._node.schemas.contents if args.fields else None
         subscribers = [session.declare_subscriber(key, channel.push, where=args.where) for key in args.keys]
         if not connection.neighbours(session):
             out.note("no other node yet; waiting for one")

@@ -1,7 +1,7 @@
 """A predicate over batches of samples, in the columns of a log or of live batches.
 
-What looks at no payload is an expression over the columns; payloads are decoded one by one, and only those of rows that
-are left. The verdict is that of `SamplePredicate`.
+What looks at no payload is an expression over the columns; payloads are decoded only of rows that are left: those of
+declared types as columns (`typedfilter`), the others one by one. The verdict is that of `SamplePredicate`.
 """
 
 from __future__ import annotations
@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.acero as acero
 import pyarrow.compute as pc
 
 from elea.columnar.predicate import expression
 from elea.columnar.samplecolumns import encodings, microseconds
-from elea.content import SamplePredicate
+from elea.columnar.typedfilter import TypedFilter
+from elea.content import Contents, SamplePredicate
+from elea.content.contents import PLAIN
 from elea.model.errors import InvalidPredicate
 from elea.model.predicate import Predicate
 from elea.model.predicate.syntax import And, Condition, Field, Or, Property, canonical, walk
@@ -45,7 +48,7 @@ _ENUMERATIONS: Final[dict[tuple[str, ...], Enumeration]] = {
 class BatchFilter:
     """Holds batches against a predicate; counts what it lets through."""
 
-    def __init__(self, predicate: Predicate | str) -> None:
+    def __init__(self, predicate: Predicate | str, *, contents: Contents = PLAIN) -> None:
         whole = Predicate.of(predicate)
         condition = whole.condition
         terms: tuple[Condition, ...] = condition.terms if isinstance(condition, And) else (condition,)
@@ -60,7 +63,8 @@ class BatchFilter:
             except InvalidPredicate:  # a function without a form for columns
                 quick = []
         slow = [term for term in terms if term not in quick]
-        self._where = SamplePredicate(_joined(slow, whole)) if slow else None
+        self._where = SamplePredicate(_joined(slow, whole), contents=contents) if slow else None
+        self._typed = TypedFilter(_joined(slow, whole), contents) if slow and contents.schemas is not None else None
         SamplePredicate(whole)  # refuses what makes no sense
         self.passed = 0
         """Samples that were taken."""
@@ -100,6 +104,33 @@ class BatchFilter:
         return found.column("verdict").combine_chunks()
 
     def _chosen(self, batch: pa.RecordBatch, where: SamplePredicate, alive: Callable[[], object] | None) -> list[int]:
+        if self._typed is not None:
+            return self._chosen_typed(batch, where, self._typed, alive)
+        return self._one_by_one(batch, where, alive)
+
+    def _chosen_typed(
+        self, batch: pa.RecordBatch, where: SamplePredicate, typed: TypedFilter, alive: Callable[[], object] | None
+    ) -> list[int]:
+        """The same where payloads of declared types are looked at as columns; the others are left."""
+        left = np.ones(batch.num_rows, bool)
+        found: list[int] = []
+        for rows, holds, unreadable in typed.judged(batch):
+            left[rows] = False
+            found += rows[holds].tolist()
+            where.unreadable += unreadable
+            if alive is not None:
+                alive()
+        if len(found) == 0 and left.all():
+            return self._one_by_one(batch, where, alive)
+        others = np.flatnonzero(left)
+        if len(others):
+            chosen = self._one_by_one(batch.take(pa.array(others)), where, alive)
+            found += others[chosen].tolist()
+        return sorted(found)
+
+    def _one_by_one(
+        self, batch: pa.RecordBatch, where: SamplePredicate, alive: Callable[[], object] | None
+    ) -> list[int]:
         names = ("key", "payload", "kind", "ntp64", "stamp_id", "encoding", "schema", "qos")
         rows = zip(*[batch.column(name).to_pylist() for name in names], strict=True)
         found: list[int] = []

@@ -6,6 +6,8 @@
 | `application/cbor` | what the CBOR says |
 | `zenoh/bytes` (nobody has said what it is) | what the JSON says, if it is JSON |
 | `text/plain`, `zenoh/string` | a text |
+| `application/cdr;TYPE`, `application/protobuf;TYPE` | what it says by its type, if that is declared (`registry`) |
+| `application/vnd.apache.arrow.stream` | the row of an Arrow stream with one |
 
 Content that is no object has one field, `value`. What cannot be read is `UNKNOWN`: unknown to every predicate, counted
 by whoever asks, never an exception.
@@ -18,7 +20,8 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from elea.content.cbor import decode_cbor
-from elea.model.encoding import Encoding
+from elea.content.registry import FORMATS, SchemaRegistry
+from elea.model.encoding import CUSTOM_ENCODING, Encoding
 from elea.model.limits import CONTENT_BYTES
 from elea.model.predicate.closure import UNKNOWN
 
@@ -28,6 +31,11 @@ Decoder = Callable[[bytes], object]
 """Raises ValueError or RecursionError for what it cannot read."""
 
 Found = Mapping[str, object]
+
+ARROW: Final = b"application/vnd.apache.arrow.stream"
+"""The encoding of Arrow streams, which has no number."""
+
+_UNSAID: Final = Encoding.ZENOH_BYTES.id
 
 _read_json: Final = json.JSONDecoder().decode
 
@@ -39,6 +47,19 @@ def decode_json(payload: bytes) -> object:
         ValueError: it is no JSON in UTF-8.
     """
     return _read_json(payload.decode())
+
+
+def decode_arrow(payload: bytes) -> object:
+    """The one row of an Arrow stream.
+
+    Raises:
+        ValueError: it is no stream of one row, or there is no pyarrow here.
+    """
+    try:
+        from elea.content.arrowrow import decode_row
+    except ImportError as error:
+        raise ValueError("Arrow needs pyarrow") from error
+    return decode_row(payload)
 
 
 def decode_text(payload: bytes) -> object:
@@ -61,12 +82,53 @@ BY_ENCODING: Final[dict[int, Decoder]] = {
 
 
 class Contents:
-    """How the payloads of a node are read: by encoding, and by declared types where there are some."""
+    """How the payloads of a node are read: by encoding, and by declared types where there are some.
 
-    def decode(self, encoding: int, schema: bytes | None, payload: bytes) -> Found | object:
+    Args:
+        schemas: the declared types; None knows none.
+        fetch: asks the data space for types when one is missing; True if it is worth looking again.
+    """
+
+    def __init__(self, schemas: SchemaRegistry | None = None, fetch: Callable[[], bool] | None = None) -> None:
+        self.schemas = schemas
+        self._fetch = fetch
+
+    def decode(self, key: str, encoding: int, schema: bytes | None, payload: bytes) -> Found | object:
         """The fields of a payload, or UNKNOWN."""
-        decoder = BY_ENCODING.get(encoding)
-        if decoder is None or len(payload) > CONTENT_BYTES:
+        if len(payload) > CONTENT_BYTES:
+            return UNKNOWN
+        found = self._decoded(key, encoding, schema, payload)
+        if found is UNKNOWN and self._fetch is not None and not self.is_declared(key, encoding, schema):
+            if self._fetch():
+                found = self._decoded(key, encoding, schema, payload)
+        return found
+
+    def is_declared(self, key: str, encoding: int, schema: bytes | None) -> bool:
+        """Whether it is known how to read such a payload, so that one that cannot be read is broken."""
+        encoding, schema = self.told(key, encoding, schema)
+        if encoding in FORMATS:
+            return self.schemas is not None and self.schemas.decoder(encoding, schema) is not None
+        return encoding != _UNSAID or schema is not None
+
+    def told(self, key: str, encoding: int, schema: bytes | None) -> tuple[int, bytes | None]:
+        """The encoding of a payload with its type, which a rule for its key may tell."""
+        if schema is None and self.schemas is not None and self.schemas.has_rules:
+            if encoding == _UNSAID or encoding in FORMATS:
+                rule = self.schemas.rule(key)
+                if rule is not None and encoding in (_UNSAID, rule[0]):
+                    return rule
+        return encoding, schema
+
+    def _decoded(self, key: str, encoding: int, schema: bytes | None, payload: bytes) -> Found | object:
+        encoding, schema = self.told(key, encoding, schema)
+        decoder: Decoder | None
+        if encoding in FORMATS:
+            decoder = None if self.schemas is None else self.schemas.decoder(encoding, schema)
+        elif encoding == CUSTOM_ENCODING and (schema or b"").startswith(ARROW):
+            decoder = decode_arrow
+        else:
+            decoder = BY_ENCODING.get(encoding)
+        if decoder is None:
             return UNKNOWN
         try:
             found = decoder(payload)
@@ -84,4 +146,4 @@ def decode_content(encoding: Encoding, payload: bytes) -> Found | object:
     >>> decode_content(Encoding.APPLICATION_JSON, b'{"speed": 3}'), decode_content(Encoding.ZENOH_BYTES, b"21.5")
     ({'speed': 3}, {'value': 21.5})
     """
-    return PLAIN.decode(encoding.id, encoding.schema, payload)
+    return PLAIN.decode("", encoding.id, encoding.schema, payload)

@@ -54,9 +54,14 @@ class SampleView:
         if found is None:
             found = UNKNOWN
             if not self._parts[0]:
-                found = self._contents.decode(self._parts[2], self._parts[3], self.payload)
+                found = self._contents.decode(self.key, self._parts[2], self._parts[3], self.payload)
             self._content = found
         return found
+
+    @property
+    def is_undeclared(self) -> bool:
+        """Whether nobody has said here how its payload is to be read."""
+        return not self._parts[0] and not self._contents.is_declared(self.key, self._parts[2], self._parts[3])
 
 
 class SamplePredicate:
@@ -130,6 +135,11 @@ class SamplePredicate:
         return found if len(found) < len(run) else cast("list[RawSample]", run)
 
     @property
+    def uses_content(self) -> bool:
+        """Whether it looks at fields of payloads."""
+        return self._uses_content
+
+    @property
     def weight(self) -> int:
         """How many steps it may take for each character of a text, and beside that: terms and lengths of patterns."""
         return sum(_weight(predicate) for predicate in self.predicates)
@@ -140,6 +150,7 @@ def compile_sample(
     parameters: Sequence[str] | None = None,
     properties: Mapping[str, str] | None = None,
     of_resource: Mapping[str | int, object] | None = None,
+    contents: Contents = PLAIN,
 ) -> SamplePredicate:
     """What an early selection needs. Spec: zenoh-2018.md section 6, Z18-SEL-04.
 
@@ -158,7 +169,7 @@ def compile_sample(
     named = dict(properties or {})
     if parameters is None:
         parameters = [named[f"%{at}"] for at in takewhile(lambda at: f"%{at}" in named, range(100))]
-    return SamplePredicate(Predicate(text, parameters), names=named, properties=of_resource)
+    return SamplePredicate(Predicate(text, parameters), names=named, properties=of_resource, contents=contents)
 
 
 def _weight(predicate: Predicate) -> int:

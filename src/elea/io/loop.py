@@ -82,6 +82,8 @@ class Loop(Leadership):
         """Seconds that only grow; those of `elea.testing` have a time of their own."""
         self.wall_ns: Callable[[], int] = wall_ns
         """Nanoseconds since 1970."""
+        self.has_threads = True
+        """Whether somebody else leads while a handler waits; not in `elea.testing`."""
         self.dirty: deque[Flushable] = deque()
         self.writes = 0
         """Counted by who writes; a loop that writes nothing never spins."""

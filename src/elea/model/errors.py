@@ -8,7 +8,7 @@
                                      BrokerAway(locators, seconds, limit)
       DeclarationRejected(id, status)
       InvalidKeyExpr · InvalidResource · InvalidSelector · InvalidPredicate(column)        all ValueError
-      InvalidSample(column, row)                                                           ValueError, too
+      InvalidSample(column, row) · InvalidSchema(line, column)                             ValueError, too
       OperationTimeout(TimeoutError) · Congested · LimitReached(name, limit)
       StoreError                     StoreFull · StoreCorrupt(segment, position) · StoreReadOnly(reason)
                                      StoreInUse(path, holder) · StoreTrimmed(position, first) · NotStored(key)
@@ -55,6 +55,7 @@ __all__ = [
     "InvalidPredicate",
     "InvalidResource",
     "InvalidSample",
+    "InvalidSchema",
     "InvalidSelector",
     "KeptElsewhere",
     "LeaseExpired",
@@ -390,6 +391,18 @@ class InvalidSample(EleaError, ValueError):
         self.row = row
         self.value = value
         self.problem = problem
+
+
+class InvalidSchema(EleaError, ValueError):
+    """Text that declares no types; `line` and `column` are where, from 1, and 0 if it is about all of it."""
+
+    def __init__(self, language: str, problem: str, line: int = 0, column: int = 0) -> None:
+        place = f" at line {line}, column {column}" if line else ""
+        super().__init__(f"invalid {language} schema: {problem}{place}")
+        self.language = language
+        self.problem = problem
+        self.line = line
+        self.column = column
 
 
 # -- operations ---------------------------------------------------------------------------------------------------

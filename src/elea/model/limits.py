@@ -28,6 +28,7 @@ __all__ = [
     "CLOCK_MARGIN_NS",
     "CONTENT_BYTES",
     "CONTENT_DEPTH",
+    "CONTENT_RECORDS",
     "CONTROL_BATCHES",
     "DEFAULT_CAPACITY",
     "DOLLAR_WEIGHT",
@@ -114,6 +115,12 @@ __all__ = [
     "RESCAN_BYTES",
     "RESOURCE_BYTES",
     "RESOURCE_PATTERN_CHARS",
+    "SCHEMAS_BYTES",
+    "SCHEMAS_KNOWN",
+    "SCHEMA_BYTES",
+    "SCHEMA_DEPTH",
+    "SCHEMA_ELEMENTS",
+    "SCHEMA_MEMBERS",
     "SN_BITS_MAX",
     "SN_BITS_MIN",
     "STORE_ALIGN_BUCKETS",
@@ -546,6 +553,29 @@ CONTENT_BYTES: Final = 1 << 22
 
 CONTENT_DEPTH: Final = 64
 """Arrays and maps within each other in CBOR that is decoded for a predicate; the reader recurses as deep."""
+
+CONTENT_RECORDS: Final = 1 << 18
+"""Structs, texts and lists that are elements of sequences in one CDR payload, members of its structs that may be
+absent, and fields of messages in one protobuf payload: a byte or none stands for one that takes 200 in memory."""
+
+SCHEMA_BYTES: Final = 1 << 20
+"""Bytes of one schema; all messages of ROS 2's common interfaces together are 300 kB."""
+
+SCHEMA_DEPTH: Final = 32
+"""Structs and sequences within each other in a declared type: parsers, readers and columns recurse as deep."""
+
+SCHEMA_MEMBERS: Final = 4_096
+"""Members of a declared type with those of all structs within it, written out: n structs of two others each would have
+2^n. Generated readers have a line or two for each."""
+
+SCHEMA_ELEMENTS: Final = 1 << 20
+"""Elements of an array in a declared type, with all its dimensions."""
+
+SCHEMAS_KNOWN: Final = 4_096
+"""Schemas and rules for keys that a node remembers of a data space; later ones are counted and left out."""
+
+SCHEMAS_BYTES: Final = 1 << 25
+"""Bytes of all schemas that a node remembers."""
 
 CONTROL_BATCHES: Final = 64
 """Ready-made batches (keep alive, close) waiting at once; when the link is that stuck, more of them help nobody."""

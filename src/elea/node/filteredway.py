@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from elea.content import SamplePredicate
+from elea.content.contents import PLAIN, UNKNOWN
+from elea.content.registry import FORMATS
 from elea.content.samplepredicate import view_of
 from elea.model.limits import FILTER_BYTES, FILTER_WEIGHT, FILTERS_REMEMBERED
 from elea.space.way import Publication, Way
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from elea.content import SampleView
     from elea.model.errors import EleaError
     from elea.node.openmetrics import OpenMetrics
+    from elea.node.schemas import SpaceSchemas
     from elea.wire.details import RawSample
 
 __all__ = ["FilteredWay", "Filters"]
@@ -26,7 +29,9 @@ __all__ = ["FilteredWay", "Filters"]
 class Filters:
     """The predicates of all neighbours of a node, and what they have kept back."""
 
-    def __init__(self) -> None:
+    def __init__(self, schemas: SpaceSchemas | None = None) -> None:
+        self._schemas = schemas
+        self._contents = PLAIN if schemas is None else schemas.passing
         self.passed = 0
         """Samples that were held against predicates and sent."""
         self.kept_back = 0
@@ -34,7 +39,7 @@ class Filters:
         self.unreadable = 0
         """Those of them whose payload could not be read."""
         self.unlooked = 0
-        """Samples that were sent because they are too large to be looked at here."""
+        """Samples that were sent because they are too large to be looked at here, or their type is not known here."""
         self.too_heavy = 0
         """Ways whose predicates are too much work; everything is sent there."""
         self._known: dict[tuple[str, ...], SamplePredicate] = {}
@@ -44,7 +49,7 @@ class Filters:
         """A way for samples for which one of some predicates holds; the keys of a neighbour share what tests them."""
         where = self._known.pop(predicates, None)
         if where is None:
-            where = SamplePredicate.either(predicates)
+            where = SamplePredicate.either(predicates, contents=self._contents)
             if len(self._known) >= FILTERS_REMEMBERED:
                 del self._known[next(iter(self._known))]  # the one whose way was looked for longest ago
         self._known[predicates] = where
@@ -57,9 +62,16 @@ class Filters:
         """The samples of a run, to look into: the ways of a route share them, so a payload is decoded once for all."""
         known, views = self._views
         if known is not run:
-            views = [view_of(key, raw) for raw in run]
+            contents = self._contents
+            views = [view_of(key, raw, contents) for raw in run]
             self._views = (run, views)
         return views
+
+    def is_untold(self, view: SampleView) -> bool:
+        """Whether a payload could not be read only because nobody has told this node yet how."""
+        if self._schemas is None or view.content() is not UNKNOWN or not view.is_undeclared:
+            return False
+        return view.encoding[0] in FORMATS or not self._schemas.is_known
 
     def form(self) -> list[dict[str, object]]:
         """What is held against samples, and what came of it."""
@@ -102,6 +114,9 @@ class FilteredWay(Way):
                 filters.unlooked += 1
                 found.append(raw)
             elif takes(view):
+                found.append(raw)
+            elif where.uses_content and view is not None and filters.is_untold(view):
+                filters.unlooked += 1  # who subscribed knows its type, or asks for it
                 found.append(raw)
         filters.passed += len(found)
         filters.kept_back += len(run) - len(found)

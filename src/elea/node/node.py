@@ -31,6 +31,7 @@ from elea.space.way import Encoder, Way
 
 if TYPE_CHECKING:
     from elea.node.filteredway import Filters
+    from elea.node.schemas import SpaceSchemas
     from elea.space.guard import GuardRules
 
 __all__ = ["Node"]
@@ -74,8 +75,22 @@ class Node:
         self._groups_of = -1
         self.filters: Filters | None = None
         """What keeps samples back that no neighbour wants; there once a neighbour has said so."""
+        self._schemas: SpaceSchemas | None = None
         with self.lock:
             self.space.add_face(self.local)
+
+    @property
+    def schemas(self) -> SpaceSchemas:
+        """What the data space says of the types of payloads; nothing is asked before somebody needs one."""
+        found = self._schemas
+        if found is None:
+            from elea.node.schemas import SpaceSchemas  # few programs look into payloads
+
+            with self.lock:
+                found = self._schemas
+                if found is None:
+                    found = self._schemas = SpaceSchemas(self)
+        return found
 
     # -- control ------------------------------------------------------------------------------------------------------
 
@@ -258,7 +273,7 @@ class Node:
         from elea.node.filteredway import Filters  # few nodes have a neighbour with predicates
 
         if self.filters is None:
-            self.filters = Filters()
+            self.filters = Filters(self.schemas)
             self.meters.append(self.filters.meter)
         groups: dict[tuple[Encoder, tuple[str, ...]], list[Face]] = {}
         for face in faces:

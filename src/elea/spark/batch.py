@@ -60,8 +60,12 @@ def _decoding(schema: StructType, options: ReadOptions) -> Made | None:
         return None
     if VALUE not in types:
         raise ConfigError("column _corrupt", "only with value is it known what is corrupt", "select value, too")
-    from elea.spark.payload import decoder
+    from elea.spark.payload import DECLARED, decoder
 
+    if options.payload_format in DECLARED:
+        from elea.spark.payload.declared_format import declared_columns
+
+        return declared_columns(types[VALUE], options)
     decode = decoder(options.payload_format, types[VALUE])
     return lambda batch: dict(zip((VALUE, CORRUPT), decode(payload_of(batch)), strict=True))
 

@@ -176,10 +176,11 @@ class ReadOptions(Access):
     include_metadata: bool = _option(truth, False)
     pushdown: bool = _option(truth, False)
     payload_message: str | None = _option()
-    """The protobuf message that payloads of uProtocol messages are."""
+    """The declared type of payloads: a protobuf message, or a type of CDR."""
 
     payload_descriptor: str | None = _option()
-    """What `protoc --descriptor_set_out` writes: a file on every machine. Without it, `payload_module` has it."""
+    """What `protoc --descriptor_set_out` writes, or IDL, or a ROS message: a file on every machine. Without it,
+    `payload_module` has it, or the data space."""
 
     landing: str | None = _option()
     """The directory of a table: tasks write the rows there, and the rows of the stream are the files. What
@@ -214,9 +215,10 @@ class ReadOptions(Access):
             hint = "name the format: .option('payloadFormat', 'json')"
             raise ConfigError("option payloadSchema", "raw payloads have no schema", hint)
         for name, given in (("payloadMessage", self.payload_message), ("payloadDescriptor", self.payload_descriptor)):
-            if given is not None and self.payload_format != "uprotocol":
-                problem = f"payloadFormat={self.payload_format} knows no protobuf messages"
-                raise ConfigError(f"option {name}", problem, "write .option('payloadFormat', 'uprotocol')")
+            if given is not None and self.payload_format not in ("uprotocol", "protobuf", "cdr"):
+                problem = f"payloadFormat={self.payload_format} knows no declared types, such as protobuf messages"
+                hint = "write .option('payloadFormat', 'uprotocol'), 'protobuf' or 'cdr'"
+                raise ConfigError(f"option {name}", problem, hint)
         if self.payload_descriptor is not None and self.payload_message is None:
             hint = "write .option('payloadMessage', 'my.package.Speed')"
             raise ConfigError("option payloadDescriptor", "nothing says which of its messages payloads are", hint)

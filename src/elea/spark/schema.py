@@ -101,6 +101,12 @@ def _value_ddl(options: ReadOptions) -> str | None:
     if options.payload_schema is not None:
         _look_at(options.payload_schema)
         return value_type(options.payload_schema)
+    from elea.spark.payload import DECLARED
+
+    if options.payload_format in DECLARED:
+        from elea.spark.payload.declared_format import declared_ddl
+
+        return declared_ddl(options)
     if options.payload_format != UPROTOCOL:
         hint = "write .option('payloadSchema', 'speed double, name string')"
         raise ConfigError("option payloadSchema", f"payloadFormat={options.payload_format} needs it", hint)

@@ -25,6 +25,7 @@ from elea.spark.sessions import session_of
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from elea.content import Contents
     from elea.spark.spool import Spool
 
 __all__ = ["NAME", "SpoolPartition", "Spooled", "read"]
@@ -118,6 +119,27 @@ def _opened(directory: str, patience: float) -> Spool:
             time.sleep(0.1)
 
 
+def _contents(options: ReadOptions) -> Contents:
+    """How payloads are read; a broker is asked for declared types only if there is a payload of one."""
+    from elea.content import Contents
+    from elea.content.registry import SchemaRegistry
+    from elea.spark.sessions import session_of
+
+    known = SchemaRegistry()
+    seen = [-1]
+
+    def fetch() -> bool:
+        found = session_of(options)._node.schemas.ask()
+        if found.generation == seen[0]:
+            return False
+        seen[0] = found.generation
+        for key, language, data in found.texts():
+            known.take(key, None if language is None else language.encode(), data)
+        return True
+
+    return Contents(known, fetch)
+
+
 def read(partition: SpoolPartition, options: ReadOptions, rows: Rows) -> Iterator[pa.RecordBatch]:
     """The rows of a range.
 
@@ -133,7 +155,7 @@ def read(partition: SpoolPartition, options: ReadOptions, rows: Rows) -> Iterato
     from elea.spark.spool import read_spool
 
     piece = partition.piece
-    where = None if options.predicate is None else BatchFilter(options.predicate)
+    where = None if options.predicate is None else BatchFilter(options.predicate, contents=_contents(options))
     if not os.path.isdir(partition.directory):
         hint = "name a directory that all executors see"
         raise ConfigError("option spoolDir", f"{partition.directory} is not there on this executor", hint)

@@ -90,6 +90,7 @@ class VirtualLoop(Loop):
         self._timeline = timeline
         self.now = lambda: timeline.now
         self.wall_ns = timeline.wall_ns
+        self.has_threads = False
         self.dispatch = DispatchQueue(timeline.soon)
         self.leave_buffer()
 

@@ -19,9 +19,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from elea.columnar.permissive import FEW
 from elea.model.errors import ConfigError
 from elea.spark.payload import decoder, encoder, formats, load, register, registry, struct_of, value_type
-from elea.spark.payload.permissive import FEW
 
 UTC_STAMP = pa.timestamp("us", "UTC")
 LOCAL_STAMP = pa.timestamp("us")

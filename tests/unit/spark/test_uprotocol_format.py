@@ -434,7 +434,7 @@ def test_columns_of_a_schema_of_the_user() -> None:
         ({}, r"payloadDescriptor: nothing says which of its messages"),
         (
             {"payloadMessage": NAME, "payloadFormat": "json", "payloadSchema": "a INT"},
-            "json knows no protobuf messages",
+            "json knows no declared types",
         ),
     ],
 )

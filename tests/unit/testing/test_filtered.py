@@ -293,9 +293,9 @@ def test_payload_is_decoded_once_for_all_ways(monkeypatch: pytest.MonkeyPatch) -
     decoded: list[bytes] = []
     original = Contents.decode
 
-    def decode(self: Contents, encoding: int, schema: bytes | None, payload: bytes) -> object:
+    def decode(self: Contents, key: str, encoding: int, schema: bytes | None, payload: bytes) -> object:
         decoded.append(payload)
-        return original(self, encoding, schema, payload)
+        return original(self, key, encoding, schema, payload)
 
     monkeypatch.setattr(Contents, "decode", decode)
 

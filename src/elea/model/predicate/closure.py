@@ -34,7 +34,7 @@ from elea.model.predicate.syntax import (
     Point,
     Property,
 )
-from elea.model.predicate.types import METADATA, Enumeration, ListOf, Record, Type
+from elea.model.predicate.types import METADATA, Enumeration, Label, ListOf, Record, Type
 
 __all__ = ["UNKNOWN", "Access", "RowAccess", "compile_row", "compile_test", "path_getter", "type_at"]
 
@@ -318,7 +318,9 @@ def _ordinal(get: Getter[R], its: Enumeration) -> Getter[R]:
 
     def ordinal(row: R) -> object:
         value = get(row)
-        return numbers.get(value) if type(value) is str else value if type(value) is int else None
+        if type(value) is str:
+            return numbers.get(value)
+        return int(value) if type(value) is int or isinstance(value, Label) else None
 
     return ordinal
 

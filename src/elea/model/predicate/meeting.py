@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from elea.model.predicate.constants import Constant
 from elea.model.predicate.functions import double
-from elea.model.predicate.types import Enumeration, Scalar, Type
+from elea.model.predicate.types import Enumeration, Label, Scalar, Type
 
 __all__ = ["MIRRORED", "OPERATORS", "compare", "domain_of", "meet", "microseconds"]
 
@@ -48,6 +48,11 @@ def compare(sign: str, left: object, right: object) -> bool | None:
         if type(right) is not Constant:
             return compare(MIRRORED[sign], right, left)
         left = left.text if left.number is None or right.number is None else left.number
+    if isinstance(left, Label):
+        right = meet(left.enumeration, right) if type(right) is Constant else right
+        left = int(left)
+    if isinstance(right, Label):
+        right = int(right)
     if type(right) is Constant:
         right = _reading(right, left)
     if left is None or right is None:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import Final
+from typing import ClassVar, Final
 
 from elea.model.values import value_class
 
-__all__ = ["METADATA", "Enumeration", "ListOf", "Record", "Scalar", "Type", "record"]
+__all__ = ["METADATA", "Enumeration", "Label", "ListOf", "Record", "Scalar", "Type", "record"]
 
 
 class Scalar(Enum):
@@ -42,6 +42,28 @@ class Enumeration:
     def number(self, label: str) -> int | None:
         """The number of a label, if there is one."""
         return dict(self.labels).get(label)
+
+
+class Label(int):
+    """A number of an enumeration that a decoder has found: compared with labels as well as with numbers.
+
+    >>> auto = Label.all_of(Enumeration.of("OFF", "ON", "AUTO"))[2]
+    >>> auto.name, auto + 0
+    ('AUTO', 2)
+    """
+
+    enumeration: ClassVar[Enumeration]
+    name: str
+
+    @classmethod
+    def all_of(cls, enumeration: Enumeration) -> dict[int, Label]:
+        """The values of an enumeration by their numbers; there is one of each, whatever is decoded."""
+        own = type("Label", (cls,), {"enumeration": enumeration})
+        found: dict[int, Label] = {}
+        for name, number in enumeration.labels:
+            found[number] = made = own(number)
+            made.name = name
+        return found
 
 
 @value_class

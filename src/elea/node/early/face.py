@@ -160,7 +160,9 @@ class EarlyFace(OutboxFace):
             return None
         from elea.node.early.filters import Filter
 
-        return Filter(subject.predicate, None if declared is None else declared.properties, self.catalogue)
+        properties = None if declared is None else declared.properties
+        self.node.schemas.begin()  # devices do not look again, so the types should be known beforehand
+        return Filter(subject.predicate, properties, self.catalogue, self.node.schemas.passing)
 
     def _unsubscribe(self, space: int, id: int) -> None:
         gone = self.subscriptions.remove(space, id)

@@ -11,7 +11,8 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from elea.content import compile_sample
+from elea.content import Contents, compile_sample
+from elea.content.contents import PLAIN
 from elea.protocol.early.terms import PropertyId, value_of
 from elea.wire.details import RawSample
 from elea.wire.primitives import read_nat
@@ -30,10 +31,12 @@ class Filter:
         ValueError: its named properties are not what they should be (status 5).
     """
 
-    def __init__(self, text: str, properties: Sequence[Any] | None, catalogue: Catalogue) -> None:
+    def __init__(
+        self, text: str, properties: Sequence[Any] | None, catalogue: Catalogue, contents: Contents = PLAIN
+    ) -> None:
         self._of_resource = _OfResource(catalogue)
         named = named_values(value_of(properties, PropertyId.NAMED) or b"\0")
-        self._where = compile_sample(text, properties=named, of_resource=self._of_resource)
+        self._where = compile_sample(text, properties=named, of_resource=self._of_resource, contents=contents)
         self._lock = threading.Lock()
 
     def chosen(self, key: str, run: Sequence[RawSample]) -> Sequence[RawSample]:

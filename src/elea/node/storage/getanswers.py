@@ -78,7 +78,7 @@ def _chosen(asking: StoreQuery, storage: Storage, now_ns: int) -> Iterator[Store
     limit, newest = asking.number("_limit"), order_of(asking, "_order")
     where = parameters.get(WHERE)
     if where is not None:
-        test = SamplePredicate(predicate_of_parameter(where))
+        test = SamplePredicate(predicate_of_parameter(where), contents=asking.contents)
         chosen = _ranged(asking, storage, now_ns, None, newest)
         return islice((stored for stored in chosen if takes_record(test, stored.record)), limit)
     return _ranged(asking, storage, now_ns, limit, newest)

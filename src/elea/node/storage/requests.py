@@ -328,7 +328,7 @@ def _send_filtered(
     from elea.store import SCHEMA
     from elea.store.log import END_OF_STREAM
 
-    test = BatchFilter(where)
+    test = BatchFilter(where, contents=asking.contents)
     left = wanted.limit
     sent, looked, more, reached = 0, 0, False, following
     _send(asking, SCHEMA.serialize().to_pybytes())

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from elea.content.registry import EVERYTHING
 from elea.io.dispatch import Mailbox
 from elea.model import keyexpr
 from elea.model.errors import AccessDenied, Congested, EleaError, InvalidSelector, StoreClosing, StoreError
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from elea.node.links import LinkSettings
     from elea.node.localface import Asked
     from elea.node.node import Node
+    from elea.node.schemas import StoredSchema
     from elea.node.storage.settings import StoreSettings
 
 __all__ = ["Storages"]
@@ -121,17 +123,21 @@ class Storages:
             )  # fmt: skip
 
     def _declare(self, storage: Storage) -> None:
-        local, expr = self._node.local, storage.key_expr
+        local = self._node.local
         is_default = storage is self.default
         if not is_default:
             box = Mailbox(storage.arrived)
             self._own.add(box)
-            local.subscribe(expr, box, elsewhere=False)
-            local.keep(expr, storage)
-        local.answer(expr, Mailbox(partial(self._get, storage)), complete=storage.settings.complete and not is_default)
-        for verb in VERBS:
-            local.answer(f"@store/{verb}/{expr}", Mailbox(partial(self._request, verb, storage)), complete=True)
-        local.answer(f"@store/align/{expr}", Mailbox(partial(self._align, storage)), complete=True)
+            local.subscribe(storage.key_expr, box, elsewhere=False)
+            local.keep(storage.key_expr, storage)
+        is_complete = storage.settings.complete and not is_default
+        for expr in storage.key_exprs:
+            local.answer(expr, Mailbox(partial(self._get, storage)), complete=is_complete)
+            for verb in VERBS:
+                local.answer(f"@store/{verb}/{expr}", Mailbox(partial(self._request, verb, storage)), complete=True)
+        local.answer(f"@store/align/{storage.key_expr}", Mailbox(partial(self._align, storage)), complete=True)
+        if storage.meets(EVERYTHING):
+            self._node.schemas.stores.append(partial(_schemas_in, storage))
 
     def _tell(self, is_told: bool) -> None:
         """Facts about storages: for clients of the store, and where eclipse-zenoh's storage manager has them."""
@@ -161,7 +167,7 @@ class Storages:
     def _refusal(self, subject: str, durability: str | None) -> StoreError:
         if any(storage.has(subject) for storage in self.all):
             return StoreError(f"{subject} is kept in memory only; declare it with --persist to have it {durability}")
-        names = ", ".join(storage.key_expr for storage in self.all if keyexpr.intersects(storage.key_expr, subject))
+        names = ", ".join(storage.key_expr for storage in self.all if storage.meets(subject))
         return StoreError(f"{subject} is more than one storage has; ask for one of {names}")
 
     def keeper_of(self, key: str, durability: str) -> Storage | None:
@@ -229,7 +235,7 @@ class Storages:
         self._aligning.start()
 
     def _first_asked(self, subject: str) -> Storage | None:
-        return next((one for one in self.all if keyexpr.intersects(one.key_expr, subject)), None)
+        return next((one for one in self.all if one.meets(subject)), None)
 
     def _put(self, asking: StoreQuery, storage: Storage) -> None:
         """In the thread that brings the queries, so that puts of one client are stored in their order."""
@@ -337,3 +343,9 @@ def _is_named(verb: str, asked: Asked) -> bool:
 def _named(asked: Asked, name: str) -> str | None:
     text = asked.request.body.parameters
     return Parameters(text).get(name) if f"{name}=" in text else None
+
+
+def _schemas_in(storage: Storage) -> Iterator[StoredSchema]:
+    """The newest samples below `@schema` that a storage has."""
+    for stored in storage.log.latest_matching(EVERYTHING):
+        yield stored.record.key, stored.record.schema, stored.record.payload

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, Protocol, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from elea.content.registry import EVERYTHING
 from elea.io.backpressure import Gate
 from elea.io.timers import monotonic
 from elea.model import keyexpr
@@ -25,6 +26,7 @@ from elea.model.errors import Congested, StoreError
 from elea.model.qos import BLOCK
 from elea.node.stamper import Stamper, stamped
 from elea.node.storage.records import records_of_run
+from elea.node.storage.settings import DEFAULT_LOG
 from elea.node.storage.stampcheck import Stamping
 from elea.node.storage.wildcardupdates import WildcardUpdates, stamp_of
 from elea.store import Committer, Log, Outcome, Receipt, Record, Retention, State, Sync, memory_log, open_log
@@ -64,6 +66,8 @@ class Storage:
         self.settings = settings
         self.name = settings.name
         self.key_expr = settings.key_expr
+        self.key_exprs = (settings.key_expr,) if settings.name != DEFAULT_LOG else (settings.key_expr, EVERYTHING)
+        """All keys that belong to it: what a data space says of its types is kept in the default log."""
         self.log = _open(settings)
         self.kept = 0
         self.acknowledged = 0
@@ -119,7 +123,11 @@ class Storage:
 
     def has(self, key: str) -> bool:
         """Whether all keys of an expression belong to it."""
-        return keyexpr.includes(self.key_expr, key)
+        return any(keyexpr.includes(expr, key) for expr in self.key_exprs)
+
+    def meets(self, key: str) -> bool:
+        """Whether some keys of an expression belong to it."""
+        return any(keyexpr.intersects(expr, key) for expr in self.key_exprs)
 
     # -- samples that arrive on their own -----------------------------------------------------------------------------
 

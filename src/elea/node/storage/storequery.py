@@ -21,6 +21,7 @@ from elea.space.questions import AnswerBody, ErrorBody, ReplyBody
 from elea.wire.details import pack
 
 if TYPE_CHECKING:
+    from elea.content import Contents
     from elea.node.localface import Asked
     from elea.node.node import Node
     from elea.space.face import Face
@@ -65,6 +66,11 @@ class StoreQuery:
         self.qos = asked.request.qos
         self.body = asked.request.body
         self.parameters = Parameters(self.body.parameters)
+
+    @property
+    def contents(self) -> Contents:
+        """How payloads are read, for predicates."""
+        return self._node.schemas.contents
 
     def number(self, name: str) -> int | None:
         """A parameter that is a whole number from 0."""

@@ -13,6 +13,7 @@ them.
 | `raw` | octets, not looked into: no `value` column | – |
 | `json` | one JSON object in UTF-8 (`elea.spark.payload.json_rows` has the rules) | corrupt |
 | `arrow` | an Arrow IPC stream with one row | corrupt |
+| `cdr`, `protobuf` | by declared types (`declared_format`); to read only | – |
 | `uprotocol` | that of a uProtocol message; read whole, with its attributes (`uprotocol_format`) | – |
 
 A format is one module with two functions, `decoder(schema)` and `encoder(schema)`, and a line in `registry.MODULES`;
@@ -22,11 +23,12 @@ third parties call `register` in a module that the option `payloadModule` names.
 from __future__ import annotations
 
 from elea.spark.payload.counting import CORRUPT, VALUE, observed
-from elea.spark.payload.registry import Decoder, Encoder, decoder, encoder, formats, load, register
+from elea.spark.payload.registry import DECLARED, Decoder, Encoder, decoder, encoder, formats, load, register
 from elea.spark.payload.types import struct_of, value_type
 
 __all__ = [
     "CORRUPT",
+    "DECLARED",
     "VALUE",
     "Decoder",
     "Encoder",

@@ -15,8 +15,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from elea.columnar.permissive import permissive
 from elea.model.errors import ArrowRefused
-from elea.spark.payload.permissive import permissive
 from elea.spark.payload.registry import Decoder, Encoder
 from elea.store.arrowframes import END
 from elea.store.entrance import read_row, read_rows, schema_size

@@ -19,9 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
+from elea.columnar.permissive import permissive
 from elea.spark.payload.json_encoding import JsonEncoder
 from elea.spark.payload.json_rows import DAY, ZONE, JsonRows
-from elea.spark.payload.permissive import permissive
 from elea.spark.payload.registry import Decoder, Encoder
 
 __all__ = ["decoder", "encoder"]

@@ -19,6 +19,9 @@ Encoder = Callable[[Any], Any]
 """A RecordBatch to a column of binary payloads, one a row."""
 
 RAW: Final = "raw"
+DECLARED: Final = ("cdr", "protobuf")
+"""Payloads of declared types: `elea.spark.payload.declared_format` reads them, and nobody writes them."""
+
 UPROTOCOL: Final = "uprotocol"
 """Whole samples, not payloads alone: `elea.spark.payload.uprotocol_format` makes columns of them."""
 
@@ -61,7 +64,7 @@ def register(
 
 def formats() -> tuple[str, ...]:
     """The names `payloadFormat` may have."""
-    return tuple(sorted({RAW, UPROTOCOL, *MODULES, *_registered}))
+    return tuple(sorted({RAW, UPROTOCOL, *DECLARED, *MODULES, *_registered}))
 
 
 def load(name: str, module: str | None) -> None:
@@ -115,6 +118,8 @@ def _format(name: str, module: str | None = None) -> _Format:
     if name == UPROTOCOL:
         problem = "a uProtocol message is more than its payload, and can be read only"
         raise ConfigError("payloadFormat", problem, f"write with {' or '.join(MODULES)}")
+    if name in DECLARED:
+        raise ConfigError("payloadFormat", f"{name} can be read only", f"write with {' or '.join(MODULES)}")
     near = get_close_matches(name, formats(), 1)
     hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(formats())}"
     if module is None:

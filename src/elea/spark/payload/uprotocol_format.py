@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from elea.columnar.permissive import permissive
 from elea.model.errors import ConfigError
 from elea.spark.options import ReadOptions
 from elea.spark.payload.attributecolumns import Distinct, read_attachments, uuid_texts
-from elea.spark.payload.permissive import permissive
 from elea.spark.payload.protobuf_rows import ProtobufRows, descriptor_of
 from elea.spark.payload.registry import decoder
 from elea.spark.payload.types import struct_of

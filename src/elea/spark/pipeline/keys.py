@@ -14,7 +14,7 @@ from elea.spark.pipeline.problem import Wrong
 
 __all__ = ["EXPECTATION", "FORMATS", "KINDS", "PIPELINE", "SECTIONS", "Key"]
 
-FORMATS: Final = ("raw", "json", "arrow", "uprotocol")
+FORMATS: Final = ("raw", "json", "arrow", "cdr", "protobuf", "uprotocol")
 """What `elea.spark.payload.formats()` says; asking it would import pyarrow, which takes longer than reading a file."""
 
 

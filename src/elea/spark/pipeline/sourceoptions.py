@@ -33,8 +33,11 @@ def check_source(source: Source, to: Reporter) -> None:
     if not _are_others(path, source.options, to):
         return
     try:
-        kind = source.format if source.format == UPROTOCOL else "raw"  # which has options of its own
-        options = ReadOptions.parse(replace(source, format=kind, schema=None).read_options())  # a schema needs Spark
+        # Those have options of their own. A schema needs Spark; any stands for it.
+        is_declared = source.format in (UPROTOCOL, "cdr", "protobuf")
+        kind = source.format if is_declared else "raw"
+        schema = "a INT" if is_declared and source.format != UPROTOCOL else None
+        options = ReadOptions.parse(replace(source, format=kind, schema=schema).read_options())
         if source.is_stream:
             options.check_stream()
         else:

@@ -1,0 +1,107 @@
+"""Types that a data space declares: found by whoever looks into payloads, changed, deleted."""
+
+from __future__ import annotations
+
+import struct
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import elea
+from elea.content.registry import rule_key, type_key
+from tests.unit.api.stores import client, config
+
+IDL = "module demo { enum Mode { OFF, ON }; struct Light { long id; string name; Mode mode; }; };"
+LIGHT = elea.Encoding("application/cdr;demo::Light")
+WHERE = "id > 1 AND mode = 'ON' AND name LIKE 'l%'"
+
+
+def light(id: int, mode: int = 1) -> bytes:
+    return b"\0\1\0\0" + struct.pack("<iI5sxxxi", id, 5, b"lamp\0", mode)
+
+
+@pytest.fixture
+def router(tmp_path: Path) -> Iterator[elea.Session]:
+    """A broker with a store directory, which keeps `home/**`."""
+    manager = {
+        "volumes": {"log": {"dir": str(tmp_path)}},
+        "storages": {"home": {"key_expr": "home/**", "volume": "log", "complete": True}},
+    }
+    with elea.open(
+        config("router", listen__endpoints=["tcp/127.0.0.1:0"], plugins__storage_manager=manager)
+    ) as session:
+        yield session
+
+
+def declare(session: elea.Session, text: str = IDL) -> None:
+    session.put(type_key(LIGHT), text, encoding="text/plain;omgidl", durability="persistent", ack=True, timeout=30)
+
+
+def test_stored_and_live_samples_are_chosen_by_fields_of_their_declared_type(router: elea.Session) -> None:
+    found: list[bytes] = []
+    last = threading.Event()
+
+    def take(sample: elea.Sample) -> None:
+        found.append(sample.payload.to_bytes())
+        if len(found) == 2:
+            last.set()
+
+    with client(router) as robot, client(router) as desk:
+        declare(robot)
+        for id in range(4):
+            robot.put(f"home/{id}", light(id, id % 2), encoding=LIGHT, ack=True, timeout=30)
+        stored = [reply.ok for reply in desk.get("home/**", where=WHERE, timeout=30)]
+        read = desk.read("home/**", where=WHERE).read_all()
+        with desk.declare_subscriber("live/**", take, where=WHERE) as subscriber:
+            publisher = robot.declare_publisher("live/1", encoding=LIGHT)
+            while not publisher.matching_status.matching:
+                last.wait(0.01)
+            for id in range(4):
+                publisher.put(light(id))
+            assert last.wait(30)
+            assert subscriber.where is not None
+            assert subscriber.where.unreadable == 0
+
+    assert [str(sample.key_expr) for sample in stored if sample] == ["home/3"]
+    assert read.column("key").to_pylist() == ["home/3"]
+    assert found == [light(2), light(3)]
+
+
+def test_a_rule_says_the_type_of_keys_whose_samples_do_not(router: elea.Session) -> None:
+    with client(router) as robot:
+        declare(robot)
+        robot.put(rule_key("home/*"), str(LIGHT), durability="persistent", ack=True, timeout=30)
+        robot.put("home/1", light(5), ack=True, timeout=30)
+        robot.put("home/2", light(6), encoding="application/cdr", ack=True, timeout=30)
+        robot.put("home/2/deeper", light(7), encoding="application/cdr", ack=True, timeout=30)
+        replies = robot.get("home/**", where="id >= 5", timeout=30)
+
+        assert sorted(str(reply.ok.key_expr) for reply in replies if reply.ok) == ["home/1", "home/2"]
+
+
+def test_a_type_that_changes_is_read_in_its_new_form(router: elea.Session) -> None:
+    with client(router) as robot, client(router) as desk:
+        declare(robot)
+        robot.put("home/1", light(5), encoding=LIGHT, ack=True, timeout=30)
+        before = list(desk.get("home/1", where="id = 5", timeout=30))
+        renamed = IDL.replace("long id", "long number")
+        declare(robot, renamed)
+        schemas = desk._node.schemas.registry
+        waiting = threading.Event()
+        while schemas.decoder(LIGHT.id, LIGHT.schema)(light(5)).get("number") != 5:  # type: ignore[misc,union-attr]
+            waiting.wait(0.01)
+
+        assert len(before) == 1
+        assert len(list(desk.get("home/1", where="number = 5", timeout=30))) == 1
+        assert list(desk.get("home/1", where="id = 5", timeout=30)) == []
+
+
+def test_a_type_that_nobody_declares_is_unknown_and_counted(router: elea.Session) -> None:
+    with client(router) as robot:
+        robot.put("home/1", light(5), encoding="application/cdr;demo::Nosuch", ack=True, timeout=30)
+
+        assert list(robot.get("home/1", where="id = 5 OR id IS NULL", timeout=30)) == []
+        with robot.declare_subscriber("home/**", mode=elea.Pull(), since=0, where="id = 5") as subscriber:
+            assert subscriber.pull() == []

@@ -1,0 +1,128 @@
+"""The registry of schemas: what is taken, what is refused, and what is found."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+from elea.content.contents import UNKNOWN, Contents
+from elea.content.registry import SchemaRegistry, rule_key, struct_of, type_key
+from elea.model.encoding import Encoding
+from elea.model.errors import InvalidSchema
+from elea.model.limits import SCHEMA_BYTES, SCHEMAS_BYTES, SCHEMAS_KNOWN
+
+CDR = Encoding.APPLICATION_CDR.id
+STRING = b"\0\1\0\0" + struct.pack("<I3s", 3, b"hi\0")
+
+
+def test_the_names_of_one_type_in_dds_and_in_ros_are_one_key() -> None:
+    names = ("std_msgs/msg/String", "std_msgs::msg::String", "std_msgs::msg::dds_::String_")
+
+    assert {type_key("application/cdr", name) for name in names} == {"@schema/cdr/std_msgs/msg/String"}
+    with pytest.raises(InvalidSchema, match="a type has a name"):
+        type_key("application/json", "x")
+    with pytest.raises(InvalidSchema, match="a type has a name"):
+        type_key("application/cdr")
+
+
+@pytest.mark.parametrize("language", [None, b"ros2msg"])
+def test_payloads_are_read_by_the_type_that_their_encoding_names(language: bytes | None) -> None:
+    schemas = SchemaRegistry()
+    contents = Contents(schemas)
+
+    assert contents.decode("a", CDR, b"std_msgs/msg/String", STRING) is UNKNOWN
+    assert not contents.is_declared("a", CDR, b"std_msgs/msg/String")
+    assert schemas.take("@schema/cdr/std_msgs/msg/String", language, b"string data")
+    assert contents.decode("a", CDR, b"std_msgs::msg::dds_::String_", STRING) == {"data": "hi"}
+    assert contents.decode("a", CDR, b"std_msgs/msg/String", STRING[:-1]) is UNKNOWN
+    assert contents.is_declared("a", CDR, b"std_msgs/msg/String")
+    assert contents.decode("a", CDR, None, STRING) is UNKNOWN
+    schemas.take("@schema/cdr/std_msgs/msg/String", None, None)
+    assert contents.decode("a", CDR, b"std_msgs/msg/String", STRING) is UNKNOWN
+
+
+def test_the_longest_rule_that_matches_a_key_counts() -> None:
+    schemas = SchemaRegistry()
+    schemas.take("@schema/cdr/std_msgs/msg/String", None, b"string data")
+    schemas.take(
+        "@schema/cdr/demo/Number", None, b"struct Other { long a; }; module demo { struct Number { uint8 n; }; };"
+    )
+    schemas.take(rule_key("fleet/**"), None, b"application/cdr;std_msgs/msg/String")
+    schemas.take(rule_key("fleet/*/number"), None, b"application/cdr;demo::Number")
+    contents = Contents(schemas)
+
+    assert contents.decode("fleet/1/name", 0, None, STRING) == {"data": "hi"}
+    assert contents.decode("fleet/1/number", CDR, None, b"\0\1\0\0\7") == {"n": 7}
+    assert contents.decode("other", 0, None, b'{"a": 1}') == {"a": 1}
+    assert contents.decode("fleet/1/name", Encoding.APPLICATION_JSON.id, None, b"{}") == {}
+    schemas.take(rule_key("fleet/**"), None, None)
+    assert contents.decode("fleet/1/name", 0, None, STRING) is UNKNOWN
+
+
+def test_a_fetch_that_brings_a_type_is_worth_another_look() -> None:
+    schemas = SchemaRegistry()
+    asked: list[int] = []
+
+    def fetch() -> bool:
+        asked.append(1)
+        return schemas.take("@schema/cdr/std_msgs/msg/String", None, b"string data")
+
+    contents = Contents(schemas, fetch)
+
+    assert contents.decode("a", CDR, b"std_msgs/msg/String", STRING) == {"data": "hi"}
+    assert contents.decode("a", CDR, b"std_msgs/msg/String", STRING[:-1]) is UNKNOWN
+    assert contents.decode("a", Encoding.APPLICATION_JSON.id, None, b"{") is UNKNOWN
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("key", "payload", "problem"),
+    [
+        ("@schema/cdr/T", b"#" * (SCHEMA_BYTES + 1), "SCHEMA_BYTES"),
+        ("@schema/nosuch/T", b"", "no place of a schema"),
+        ("@schema/cdr", b"", "no place of a schema"),
+        ("@schema/keys/a%2F", b"application/cdr;T", "invalid key expression"),
+        (rule_key("a"), b"application/cdr", "names no type"),
+        (rule_key("a"), b"application/json;T", "names no type"),
+        (rule_key("a"), b"\xff", "codec"),
+    ],
+)
+def test_what_makes_no_sense_is_counted_and_told(key: str, payload: bytes, problem: str) -> None:
+    schemas = SchemaRegistry()
+
+    assert not schemas.take(key, None, payload)
+    assert schemas.refused == 1
+    assert problem in schemas.problems[key]
+
+
+def test_a_text_that_declares_nothing_is_told_when_it_is_needed() -> None:
+    schemas = SchemaRegistry()
+    schemas.take("@schema/cdr/T", None, b"struct U { long a; };")
+
+    assert schemas.decoder(CDR, b"T") is None
+    assert "there is no struct T; it declares U" in schemas.problems["@schema/cdr/T"]
+    assert schemas.decoder(CDR, b"\xff") is None
+    with pytest.raises(InvalidSchema, match="the languages are"):
+        struct_of("T", "cobol", "")
+
+
+def test_there_is_room_for_so_many_schemas() -> None:
+    schemas = SchemaRegistry()
+    for number in range(SCHEMAS_KNOWN):
+        assert schemas.take(f"@schema/cdr/T{number}", None, b"int8 a")
+
+    assert not schemas.take("@schema/cdr/one_more", None, b"int8 a")
+    assert schemas.take("@schema/cdr/T1", None, b"int8 b")
+    schemas.take("@schema/cdr/T2", None, None)
+    assert schemas.take("@schema/cdr/one_more", None, b"int8 a")
+
+
+def test_there_is_room_for_so_many_bytes() -> None:
+    schemas = SchemaRegistry()
+    for number in range(SCHEMAS_BYTES // SCHEMA_BYTES):
+        assert schemas.take(f"@schema/cdr/T{number}", None, b"#" * SCHEMA_BYTES)
+
+    assert not schemas.take("@schema/cdr/one_more", None, b"int8 a")
+    assert schemas.take("@schema/cdr/T0", None, b"int8 a")
+    assert schemas.take("@schema/cdr/one_more", None, b"int8 a")
