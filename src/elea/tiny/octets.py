@@ -139,7 +139,10 @@ def selection(sid: int, query: bytes) -> bytes:
     return bytes([SELECTION]) + vle(sid) + sized(query)
 
 
-def publisher(id: int) -> bytes:
+def publisher(id: int, durability: int = 0) -> bytes:
+    """Durability: 0 volatile, or what the name says; 1 transient, 2 persistent: acknowledged when it is on disk."""
+    if durability:
+        return bytes([PUBLISHER | BIT5]) + vle(id) + bytes([1, 8, 1, durability])
     return bytes([PUBLISHER]) + vle(id)
 
 
@@ -156,4 +159,4 @@ def subscriber(id: int, mode: int = 1, window: "tuple[int, int, int] | None" = N
 def forget(declaration: bytes) -> bytes:
     """What takes back a declaration made by one of the functions above."""
     kinds = {RESOURCE: 8, PUBLISHER: 9, SUBSCRIBER: 10, SELECTION: 11}
-    return bytes([kinds[declaration[0]]]) + vle(read_vle(declaration, 1)[0])
+    return bytes([kinds[declaration[0] & 0x1F]]) + vle(read_vle(declaration, 1)[0])

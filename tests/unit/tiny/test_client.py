@@ -147,6 +147,19 @@ def test_what_is_taken_back_is_not_sent() -> None:
     assert [change.kind for change in world.broker.changes if change.now is None] == ["publisher", "resource"]
 
 
+@pytest.mark.parametrize("durability", [1, 2])
+def test_a_publisher_says_how_durable_it_is(durability: int) -> None:
+    world = World(mtu=20, sn_bits=7).opened()
+    declared = publisher(2, durability)
+
+    world.client.declare(resource(2, b"zenoh://a"), declared)
+    world.run(lambda: world.client.is_settled)
+
+    found = world.broker.neighbour.theirs.space(0).publishers[2]
+    assert [(one.id, one.value) for one in found.properties] == [(8, bytes([durability]))]
+    assert forget(declared) == forget(publisher(2))
+
+
 def test_a_refused_declaration_is_told_with_its_id() -> None:
     world = World().opened()
     world.client.declare(resource(2, b"zenoh://a"), resource(3, b"zenoh://odd"))
