@@ -85,7 +85,12 @@ class EarlyFace(OutboxFace):
         self.pulling = Pulling(self)
         self.asking = Asking(self)
         self.arrivals = Arrivals(self)
-        self.own = OwnDeclarations(neighbour, initiates=machine.initiates, on_change=self._own_changed)
+        self.own = OwnDeclarations(
+            neighbour,
+            initiates=machine.initiates,
+            on_change=self._own_changed,
+            on_forget=lambda id: self.subscriptions.leave(0, id),
+        )
         self.wanted = Wanted(self)
         self.is_north = is_north(node.role, self.region)
         self._is_gateway = is_gateway(node.role, self.region)

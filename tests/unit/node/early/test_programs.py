@@ -56,6 +56,19 @@ def test_a_program_puts_and_subscribes(router: elea.Session, robot: elea.Session
     eventually(lambda: not publisher.matching_status.matching, "its end")
 
 
+def test_a_put_behind_the_end_of_a_publisher_arrives(
+    router: elea.Session, robot: elea.Session, program: elea.Session
+) -> None:
+    """The id of a publisher that ends is used no more from when the other node is told to forget it."""
+    with robot.declare_subscriber("b/**") as found:
+        await_subscriber(router, "b/1")
+        for number in range(20):
+            with program.declare_publisher("b/1") as publisher:
+                eventually(lambda: publisher.matching_status.matching, "the subscriber")
+            program.put("b/1", str(number), congestion_control=BLOCK)
+        assert received(found, 20) == [("b/1", str(number)) for number in range(20)]
+
+
 def test_a_sample_comes_once_however_many_subscribers_take_it(
     router: elea.Session, robot: elea.Session, modern: elea.Session
 ) -> None:
