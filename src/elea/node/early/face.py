@@ -29,6 +29,7 @@ from elea.space.face import (
     InterestDone,
     InterestMode,
     Kinds,
+    Puller,
     Region,
     Request,
     Response,
@@ -100,6 +101,10 @@ class EarlyFace(OutboxFace):
     @property
     def lacks(self) -> Mapping[str, str]:
         return dict.fromkeys(("a queryable", "a liveliness token", "a deletion"), self.dialect)
+
+    def puller(self, key: str) -> Puller | None:
+        """Have samples of a key wait at the other node, if it is a broker."""
+        return self.asking.puller(key) if self.is_north else None
 
     def happened(self, events: Sequence[Any], now: float) -> None:
         """What a packet brought, in its order."""
