@@ -192,8 +192,6 @@ ELSEWHERE: Final = {
 """Tests of others, by their place in the tree."""
 
 OPEN: Final[dict[str, str]] = {
-    "Z18-SCO-05": "nodes answer Scouts, and send none again and again",
-    "Z18-SES-11": "a session has one link",
     "Z18-CON-05": "conduits are unicast",
     "Z18-DDS-04": "no DDS system is connected yet",
     "Z18-DDS-05": "no DDS system is connected yet",

@@ -2,6 +2,7 @@
 
 The rules are those of `elea.protocol.pacing`, which the early dialects use too. In sessions of 1.x they are kept on
 this side of the link, since that protocol has no words for them: samples come as to any subscriber, and wait here.
+With a broker of 2018 they wait there (`elea.api.wirepulls`).
 """
 
 from __future__ import annotations

@@ -450,9 +450,16 @@ class Session:
         if follows and allowed_origin is not None:
             raise ValueError(NO_ORIGIN)
         if not follows:
-            from elea.api.pacedsubscriber import PacedSubscriber
+            from elea.api.pacedsubscriber import PacedSubscriber, Pull
 
             assert mode is not None
+            if isinstance(mode, Pull) and origin is Locality.ANY:
+                from elea.api.wirepulls import WirePullSubscriber, puller_of
+
+                key = self._key(key_expr)
+                remote = puller_of(self, self._whole(str(key)))
+                if remote is not None:
+                    return self._keep(WirePullSubscriber(self, key, handler, mode, remote, chosen))
             return self._keep(PacedSubscriber(self, self._key(key_expr), handler, origin, mode, chosen))
         from elea.api.historysubscriber import FollowingSubscriber, Start
         from elea.api.pacedsubscriber import Periodic

@@ -27,6 +27,7 @@ MARKS: Final = {
     "Spark": "Spark is there",
     "first row": "the first rows are in a table",
     "first alert": "the first alert is back from Spark",
+    "all generations": "each node of the lamp has seen a put of each other, of Spark, too",
 }
 EPILOG: Final = """\
 examples:
@@ -114,6 +115,8 @@ class _Show:
                 self.out.line(f"  publishers {', '.join(facts['by'])}: {facts['rate']:g} samples a second")
                 if "eclipse" not in facts["by"]:
                     self.out.line(paint("  eclipse-zenoh is not installed: its publisher stays away", "yellow"))
+            case "lamp":
+                self.out.line(f"  {paint(facts['key'], 'cyan')} is the key of {', '.join(facts['nodes'])}")
             case "mark":
                 self.out.line(f"  {facts['seconds']:5.1f} s  {paint(MARKS[facts['what']], 'green')}")
             case "kill":
@@ -170,7 +173,7 @@ class _Show:
     def _lines(self, outcome: Outcome) -> list[str]:
         paint = self.out.style.paint
         verdict = outcome.verdict
-        head = f"{'':22}{'expected':>10}{'found':>10}{'lost':>8}{'duplicated':>12}{'wrong':>8}"
+        head = f"{'':26}{'expected':>10}{'found':>10}{'lost':>8}{'duplicated':>12}{'wrong':>8}"
         lines = ["", paint("The accounts: ledgers, log, tables, alerts", "bold", "magenta"), paint(f"  {head}", "dim")]
         lines += [f"  {self._line(one)}" for one in verdict.checks]
         lines += [
@@ -190,7 +193,7 @@ class _Show:
         return lines
 
     def _line(self, check: Check) -> str:
-        text = f"{check.what:22}{check.expected:>10,}{check.found:>10,}{check.lost:>8,}{check.duplicated:>12,}"
+        text = f"{check.what:26}{check.expected:>10,}{check.found:>10,}{check.lost:>8,}{check.duplicated:>12,}"
         return self.out.style.paint(f"{text}{check.wrong:>8,}", *(() if check.is_good else ("red",)))
 
 

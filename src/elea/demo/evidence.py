@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 from elea.demo import ledger
 from elea.demo.drivejudge import DriveEvidence, Message
 from elea.demo.judge import Evidence, Stored, Window
+from elea.demo.lamp import LAMP, LAMP_LEDGER, Lamp
+from elea.demo.lampjudge import LampEvidence
 from elea.demo.phone import PHONE
 from elea.demo.world import Origin
 
@@ -32,7 +34,9 @@ TABLES: Final = {
 PATIENCE_SECONDS: Final = 120.0
 
 
-def gather(place: Path, session: elea.Session, received: Iterable[str], *, is_broker_killed: bool) -> Evidence:
+def gather(
+    place: Path, session: elea.Session, received: Iterable[str], lamp: Lamp, *, is_broker_killed: bool
+) -> Evidence:
     """Everything that `judge` asks for."""
     ledgers = {path.stem: ledger.read(path) for path in sorted((place / "ledger").glob("*.jsonl"))}
     drive = DriveEvidence(
@@ -42,10 +46,23 @@ def gather(place: Path, session: elea.Session, received: Iterable[str], *, is_br
         table=[Message(**row) for row in _rows(place, "silver_vehicle", *Message._fields)],
         is_broker_killed=is_broker_killed,
     )
+    rows = _rows(place, "bronze", "key", "payload", "attachment", "timestamp")
     bronze = [
         Stored(row["key"], row["payload"], row["attachment"].decode(), _micros(row["timestamp"]))
-        for row in _rows(place, "bronze", "key", "payload", "attachment", "timestamp")
+        for row in rows
+        if row["key"] != LAMP
     ]
+    lit = LampEvidence(
+        ledgers={
+            name.removeprefix(LAMP_LEDGER): ledgers.pop(name) for name in list(ledgers) if name.startswith(LAMP_LEDGER)
+        },
+        seen={name: list(payloads) for name, payloads in lamp.seen.items()},
+        log=_logged(session, LAMP, "payload"),
+        rows=[row["payload"].decode() for row in rows if row["key"] == LAMP],
+        late=lamp.late(),
+        own=lamp.own,
+        is_broker_killed=is_broker_killed,
+    )
     return Evidence(
         ledgers=list(ledgers.values()),
         log=[origin for keys in ("myhouse/**", "fleet/**") for origin in _logged(session, keys, "attachment")],
@@ -60,6 +77,7 @@ def gather(place: Path, session: elea.Session, received: Iterable[str], *, is_br
         alerts=[alert_origin(payload) for payload in _logged(session, "alerts/**", "payload")],
         received=list(received),
         drive=drive,
+        lamp=lit,
     )
 
 
@@ -104,6 +122,8 @@ def to_table(place: Path) -> list[tuple[float, float]]:
     for action in actions:
         committed = _seconds(action["modification_time"])
         for origin in pq.read_table(path / action["path"], columns=["attachment"]).column(0).to_pylist():
+            if not origin:
+                continue  # of the lamp: the early dialects have no attachments
             put = Origin.parse(origin.decode()).at / 1e6
             found.append((put, committed - put))
     return sorted(found)

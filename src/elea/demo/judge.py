@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from elea.demo.drivejudge import DriveEvidence, judge_drive
+from elea.demo.lampjudge import LampEvidence, judge_lamp
 from elea.demo.ledger import Ledger
 from elea.demo.world import BATTERY_MOST, HOT, Origin
 
@@ -66,6 +67,7 @@ class Evidence:
     """Origins of the alerts that a subscriber has got."""
 
     drive: DriveEvidence
+    lamp: LampEvidence
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,9 +139,11 @@ def judge(evidence: Evidence) -> Verdict:
     ]
     not_stored = {by: count - stored[by] for by, count in tried.items() if count > stored[by]}
     drive, not_kept = judge_drive(evidence.drive)
-    checks += [Check(**one._asdict()) for one in drive]
-    put = sum(tried.values()) + evidence.drive.vehicle.tried
-    return Verdict(put, len(promised), not_stored | not_kept, checks)
+    checks += [Check(**one._asdict()) for one in (*drive, *judge_lamp(evidence.lamp, hot))]
+    lit = evidence.lamp.ledgers.values()
+    put = sum(tried.values()) + evidence.drive.vehicle.tried + sum(one.tried for one in lit)
+    acknowledged = len(promised) + sum(len(one.acknowledged) for one in lit)
+    return Verdict(put, acknowledged, not_stored | not_kept, checks)
 
 
 def _identity(origin: str) -> Identity:

@@ -41,7 +41,8 @@ def html(outcome: Outcome) -> str:
         "<h2>Accounts</h2><p class='sub'>Ledgers of the publishers against the log of the broker, the log against the "
         "tables, and the alerts against both. A sample is known by its publisher and number. The log may have more "
         "than what was acknowledged: eclipse-zenoh asks for no acknowledgements. Messages of the vehicle are known by "
-        "their uProtocol identifiers; a call counts if its request and its response are in the table.</p>",
+        "their uProtocol identifiers; a call counts if its request and its response are in the table. "
+        "The lamp is one key of six nodes: every put of each must be seen by all.</p>",
         _table(outcome.verdict.checks),
         *_notes(outcome),
         f"<h2>What was seen</h2><div class='plots'>{''.join(_plots(outcome))}</div>",

@@ -15,7 +15,7 @@ from elea.model.errors import DemoFailed
 
 __all__ = ["Heard", "Processes", "missing"]
 
-KEPT: Final = ("myhouse/**", "fleet/**", "up/**", "alerts/**")
+KEPT: Final = ("myhouse/**", "fleet/**", "up/**", "lamp/**", "alerts/**")
 SHARES: Final = {"house": 0.4, "fleet": 0.3, "eclipse": 0.2, "vehicle": 0.1}
 """Of the rate, by publisher."""
 
@@ -63,7 +63,8 @@ class Processes:
     ) -> None:
         self.heard = Heard()
         self.drivers = 0
-        self.locator = "tcp/127.0.0.1:0"
+        self.locators = ["tcp/127.0.0.1:0"]
+        """Where the broker listens."""
         self.publishers: dict[str, Child] = {}
         self.broker: Child | None = None
         self.driver: Child | None = None
@@ -73,6 +74,11 @@ class Processes:
         self._mark = mark
         self._seed = seed
 
+    @property
+    def locator(self) -> str:
+        """Where the broker listens for nodes of 1.x."""
+        return self.locators[0]
+
     # -- starting and ending -------------------------------------------------------------------------------------------
 
     def start_broker(self) -> None:
@@ -81,18 +87,27 @@ class Processes:
 
         def hear(form: dict[str, Any]) -> None:
             if form.get("event") == "listening":
-                there.append(form["locators"][0])
+                there.extend(form["locators"])
 
         options = [word for keys in KEPT for word in ("--persist", keys)]
         broker = self.broker = Child(
-            ["elea.demo.child", "elea", "broker", "--json", "--quiet", "--no-multicast-scouting", "-l", self.locator,
+            ["elea.demo.child", "elea", "broker", "--json", "--quiet", "--no-multicast-scouting",
+             *(word for locator in self.locators for word in ("-l", locator)),
              "--store", str(self._place / "store"), *options],
             self._place / "broker.log", hear,
         )  # fmt: skip
         self.wait(lambda: bool(there) or not broker.is_running, "the broker listens")
         if not there:
             raise DemoFailed("the broker", f"it has ended with {broker.process.poll()}", self._place / "broker.log")
-        self.locator = there[0]
+        # A serial line is where it is; what a port of 0 has become is known now.
+        self.locators = [
+            asked
+            if asked.startswith("serial/")
+            else f"{found.partition('?')[0]}{asked[asked.find('?') :]}"
+            if "?" in asked
+            else found
+            for asked, found in zip(self.locators, there, strict=True)
+        ]
         self._tell("broker", {"locator": self.locator, "keeps": list(KEPT), "place": str(self._place)})
 
     def start_driver(self, file: Path) -> None:

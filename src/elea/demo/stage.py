@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from elea.demo.drivejudge import Message
 from elea.demo.evidence import alert_origin, gather, to_table
 from elea.demo.judge import Latency, Verdict, Window, judge, latency_of
+from elea.demo.lamp import LAMP, Lamp, listening
 from elea.demo.phone import PHONE, Phone
 from elea.demo.processes import POLL_SECONDS, Processes
 from elea.demo.world import Origin
@@ -74,7 +75,8 @@ class Outcome:
     batches: tuple[dict[str, Any], ...]
     windows: tuple[Window, ...]
     marks: dict[str, float]
-    """What happened for the first time: `first sample`, `first call`, `Spark`, `first row`, `first alert`."""
+    """What happened for the first time: `first sample`, `first call`, `Spark`, `first row`, `first alert`,
+    `all generations`."""
 
     calls: Latency | None
     """Of the phone to the vehicle, until they were answered."""
@@ -136,17 +138,25 @@ class Stage:
             stack.push(self._clear)
             self.place.mkdir(parents=True, exist_ok=True)
             stack.enter_context(_logged(self.place / "demo.log"))
+            lamp = Lamp(self.place, self._mark)
+            company.locators += listening(lamp.serial)
             stack.callback(company.end)
             company.start_broker()
             company.start_driver(self._pipeline())
             company.start_publishers(self._options.rate)
             session = stack.enter_context(self._client())
             stack.enter_context(self._listening(session))
+            stack.callback(lamp.close)
+            lamp.start(session, dict(zip(("modern", "2017 udp", "2018 tcp"), company.locators, strict=False)))
+            self._tell("lamp", {"key": LAMP, "nodes": [*lamp.nodes, "Spark"]})
             company.ask_publishers("go")
+            company.wait(lambda: lamp.is_there, "all nodes of the lamp see what is put")
+            lamp.go()
             with self._calling(session) as phone:
                 self._live()
+            lamp.hush()
             company.ask_publishers("stop")
-            show(self._account(session, phone))
+            show(self._account(session, phone, lamp))
             if self._options.keep:
                 self._stay()
 
@@ -262,7 +272,7 @@ class Stage:
 
         company.wait(lambda: company.heard.is_drained, "everything is in the tables", again)
 
-    def _account(self, session: elea.Session, phone: Phone) -> Outcome:
+    def _account(self, session: elea.Session, phone: Phone, lamp: Lamp) -> Outcome:
         """Compare everything with everything; what is still on its way is waited for."""
         heard = self._company.heard
         end = time.monotonic() + SETTLE_SECONDS
@@ -270,7 +280,7 @@ class Stage:
             self._drain()
             received = [origin for origin, _ in heard.alerts]
             killed = any(what == "broker" for _, what in self._kills)
-            evidence = gather(self.place, session, received, is_broker_killed=killed)
+            evidence = gather(self.place, session, received, lamp, is_broker_killed=killed)
             verdict = judge(evidence)
             if verdict.is_good or time.monotonic() > end:
                 break

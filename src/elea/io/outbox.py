@@ -320,6 +320,11 @@ class Outbox(Flushable):
         self._write_now()
         return True
 
+    def go_over(self, link: Link) -> None:
+        """Another link, of the same kind, stands for the one there was."""
+        self.link = link
+        self._try_send = link.try_send
+
     def queued(self, key: int) -> int:
         """Bytes of a conduit that wait to be framed."""
         lane = self._lanes.get(key)

@@ -37,7 +37,9 @@ __all__ = [
     "EARLY_AHEAD_BYTES",
     "EARLY_DECLARED",
     "EARLY_DECLARED_OCTETS",
+    "EARLY_LATE_PACKETS",
     "EARLY_LENT",
+    "EARLY_LINKS",
     "EARLY_MESSAGE",
     "EARLY_PENDING",
     "EARLY_PULLS",
@@ -301,6 +303,12 @@ EARLY_TAGS_OCTETS: Final = 1 << 25
 
 EARLY_LENT: Final = 8_192
 """Resources that a broker gives ids to in one early session, so that pulled samples can name them; then by name."""
+
+EARLY_LINKS: Final = 4
+"""Links of one early session; what asks to be one more is dropped, and says so again when another is gone."""
+
+EARLY_LATE_PACKETS: Final = 64
+"""Packets of other links that wait while one of the same session is looked at; what is reliable comes again."""
 
 EARLY_SNAPSHOT_BYTES: Final = 1 << 24
 """Bytes of stored samples that wait to be pulled, or sent to a durable subscriber, by one session."""

@@ -10,7 +10,7 @@ dialect is in its folder, `elea.node.<name>`; nothing but this registry imports 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import Enum
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
@@ -58,6 +58,8 @@ class Machine:
         """Where the face puts what it says, from when the session is open."""
         self.closed = False
         """Whether the other node has ended the session in good order."""
+        self.joined = False
+        """Whether its link is one more link of a session that another machine has."""
 
     def start(self, now: float) -> None:
         """The link is there."""
@@ -108,6 +110,10 @@ class Dialect:
         Raises:
             LocatorError: they do not.
         """
+
+    def found(self, locator: str, timeout: float) -> Iterator[str] | None:
+        """If a locator is none of a node but of a place where nodes are looked for: those that are found, in time."""
+        return None
 
     def initiate(self, connection: Connection, timeout: float) -> Machine:
         """For a link of ours: open a session within `timeout` seconds."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from elea.io.dial import connect
@@ -17,7 +17,7 @@ from elea.io.spin import LIMIT as SPIN_LIMIT
 from elea.io.systemrandom import SystemRandom
 from elea.io.tap import tapped
 from elea.io.tls_settings import TlsSettings
-from elea.model.errors import OperationTimeout, ProtocolError, SessionClosed, SessionError
+from elea.model.errors import EleaError, OperationTimeout, ProtocolError, SessionClosed, SessionError
 from elea.model.limits import MAX_BATCH, MAX_MESSAGE
 from elea.model.logger import logger
 from elea.model.node_id import NodeId
@@ -144,6 +144,9 @@ class Links:
         self._check_protocol(locator)
         dialect = self.dialect(dialect_of(locator))
         dialect.check(locator)
+        found = dialect.found(locator, wait)
+        if found is not None:
+            return self._connect_to_one(locator, found, wait)
         link = tapped(connect(locator, timeout=wait, tls=self.settings.tls), accepted=False, dialect=dialect.name)
         connection = self._over(link, dialect, accepted=False, timeout=wait, locator=locator)
         self._start(connection)
@@ -155,6 +158,29 @@ class Links:
                 return other
             error = connection.error or SessionError(f"no session with {locator}")
             raise error
+        return connection
+
+    def _connect_to_one(self, locator: str, found: Iterator[str], timeout: float) -> Connection:
+        """A session with the first of some nodes that can be reached."""
+        problem: EleaError | None = None
+        for one in found:
+            try:
+                return self.connect(one, timeout=timeout)
+            except (LinkError, SessionError, ProtocolError) as error:
+                problem = error
+        raise problem or SessionError(f"no session with {locator}")
+
+    def join(self, locator: str, dialect: Dialect) -> Connection:
+        """One more link of a session that there is already; `dialect` knows which.
+
+        Raises:
+            LinkError: the other node cannot be reached there.
+        """
+        self._check_protocol(locator)
+        timeout = self.settings.open_timeout
+        link = tapped(connect(locator, timeout=timeout, tls=self.settings.tls), accepted=False, dialect=dialect.name)
+        connection = self._over(link, dialect, accepted=False, timeout=timeout, locator=locator)
+        self._start(connection)
         return connection
 
     def listen(self, locator: str) -> Listener:
@@ -332,7 +358,7 @@ class Links:
             _log.info("session ended: node=%s reason=%s", NodeId(connection.peer_id), connection.error)
             for listener in list(self.link_listeners):
                 listener(connection, False)
-        elif connection.accepted and not self._closed:
+        elif connection.accepted and not self._closed and not connection.machine.joined:
             self._refuse(connection.link.remote, connection.error)
         if was_open and self.on_left is not None:
             self.on_left(connection)

@@ -8,9 +8,9 @@ the face's *encoder* (`elea.space.way`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum, IntEnum, IntFlag
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from elea.model.qos import Role
 from elea.model.values import value_class
@@ -28,6 +28,8 @@ __all__ = [
     "InterestDone",
     "InterestMode",
     "Kinds",
+    "Puller",
+    "PullingFace",
     "Region",
     "Request",
     "Response",
@@ -194,4 +196,30 @@ class Face(Protocol):
 
     def counters(self) -> Mapping[str, int]:
         """What has been counted on its link, by name, for the metrics page."""
+        ...
+
+
+class Puller(Protocol):
+    """A pull subscriber whose samples wait at a neighbour."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it brings nothing more: the session has ended, or it was closed."""
+        ...
+
+    def pull(self, most: int | None, done: Callable[[list[tuple[str, bytes]]], None]) -> None:
+        """Ask for samples; `done` gets keys and payloads, when all have come."""
+        ...
+
+    def close(self) -> None:
+        """Nothing is to wait any more."""
+        ...
+
+
+@runtime_checkable
+class PullingFace(Protocol):
+    """A neighbour whose dialect has pull subscribers."""
+
+    def puller(self, key: str) -> Puller | None:
+        """One for a key; None if that cannot be said there."""
         ...

@@ -648,7 +648,9 @@ class Client(Channels):
             return at
         id, at = read_vle(buf, at)
         if kind in (RESOURCE, SELECTION):
-            _, at = read_sized(buf, at)
+            name, at = read_sized(buf, at)
+            if is_taken and kind == RESOURCE:
+                self._events.append(Event("resource", id, name=name))
         elif kind == SUBSCRIBER:
             mode, at = read_vle(buf, at)
             if not 1 <= mode <= 4:

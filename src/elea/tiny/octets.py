@@ -69,7 +69,8 @@ class Event:
     """Something that happened, by `kind`:
 
     `opened`; `closed` (status: the reason); `declared` (status, id: the first that failed); `sample` (id, prid, name,
-    payload: an id of 0 means that it came by name); `end` of a pull (id).
+    payload: an id of 0 means that it came by name); `end` of a pull (id); `resource` (id, name: what the other node calls
+    `prid` in samples that are pulled by wildcards).
     """
 
     __slots__ = ("id", "kind", "name", "payload", "prid", "status")
@@ -139,7 +140,10 @@ def selection(sid: int, query: bytes) -> bytes:
     return bytes([SELECTION]) + vle(sid) + sized(query)
 
 
-def publisher(id: int) -> bytes:
+def publisher(id: int, durability: int = 0) -> bytes:
+    """Durability: 0 volatile, or what the name says; 1 transient, 2 persistent: acknowledged when it is on disk."""
+    if durability:
+        return bytes([PUBLISHER | BIT5]) + vle(id) + bytes([1, 8, 1, durability])
     return bytes([PUBLISHER]) + vle(id)
 
 
@@ -156,4 +160,4 @@ def subscriber(id: int, mode: int = 1, window: "tuple[int, int, int] | None" = N
 def forget(declaration: bytes) -> bytes:
     """What takes back a declaration made by one of the functions above."""
     kinds = {RESOURCE: 8, PUBLISHER: 9, SUBSCRIBER: 10, SELECTION: 11}
-    return bytes([kinds[declaration[0]]]) + vle(read_vle(declaration, 1)[0])
+    return bytes([kinds[declaration[0] & 0x1F]]) + vle(read_vle(declaration, 1)[0])

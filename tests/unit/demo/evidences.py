@@ -7,11 +7,12 @@ from collections import defaultdict
 
 from elea.demo.drivejudge import DriveEvidence, Message
 from elea.demo.judge import Evidence, Stored, Window, judge, latency_of
+from elea.demo.lampjudge import LampEvidence
 from elea.demo.ledger import Ledger
 from elea.demo.stage import Outcome
 from elea.demo.world import HOT, Origin
 
-__all__ = ["BEGIN", "CALLS", "drive_evidence", "evidence", "outcome"]
+__all__ = ["BEGIN", "CALLS", "LIT", "drive_evidence", "evidence", "lamp_evidence", "outcome"]
 
 BEGIN = 1_700_000_000
 """Seconds since 1970; the first window begins here."""
@@ -20,6 +21,8 @@ SAMPLES = 40
 """Of each publisher, four a second."""
 
 CALLS = 5
+LIT = 6
+"""Puts of each node of the lamp."""
 
 
 def evidence() -> Evidence:
@@ -55,6 +58,24 @@ def evidence() -> Evidence:
         alerts=hot,
         received=list(hot),
         drive=drive_evidence(),
+        lamp=lamp_evidence(hot),
+    )
+
+
+def lamp_evidence(hot: list[str]) -> LampEvidence:
+    """Two nodes, and what Spark has put of readings that are hot."""
+    puts = [Origin(by, number, BEGIN).text() for number in range(LIT) for by in ("2017 udp", "Elea 1.x")]
+    puts += [json.dumps({"origin": origin}) for origin in hot]
+    return LampEvidence(
+        ledgers={by: Ledger(by, LIT, frozenset(range(LIT))) for by in ("2017 udp", "Elea 1.x")},
+        seen={
+            "2017 udp": ["probe 0 0", *(one for one in puts if not one.startswith("2017"))],
+            "Elea 1.x": ["probe 0 0", *puts],
+        },
+        log=["probe 0 0", *puts],
+        rows=["probe 0 0", *puts],
+        late=puts[-1],
+        own=frozenset({"Elea 1.x"}),
     )
 
 

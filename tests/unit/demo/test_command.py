@@ -55,7 +55,7 @@ def test_good_accounts_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
     said = capsys.readouterr().out
     assert shown.is_good
-    assert "160 samples put, driver <&> killed: 0 lost, 0 duplicated" in said
+    assert "172 samples put, driver <&> killed: 0 lost, 0 duplicated" in said
     assert "first result after 1.2 s, all done after 20.0 s" in said
     assert (tmp_path / "page.html").read_text().startswith("<!doctype html>")
 

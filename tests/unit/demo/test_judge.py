@@ -9,9 +9,10 @@ import pytest
 
 from elea.demo.drivejudge import DriveEvidence
 from elea.demo.judge import Check, Evidence, judge, latency_of
+from elea.demo.lampjudge import LampEvidence
 from elea.demo.ledger import Ledger
 from elea.demo.world import Origin
-from tests.unit.demo.evidences import BEGIN, SAMPLES, evidence
+from tests.unit.demo.evidences import BEGIN, LIT, SAMPLES, evidence
 
 TABLES = {
     "log": "log of the broker",
@@ -33,7 +34,7 @@ def test_run_in_which_all_went_well_is_good() -> None:
     verdict = judge(evidence())
 
     assert verdict.is_good
-    assert (verdict.tried, verdict.acknowledged) == (4 * SAMPLES, 2 * SAMPLES)
+    assert (verdict.tried, verdict.acknowledged) == (4 * SAMPLES + 2 * LIT, 2 * SAMPLES + 2 * LIT)
     assert (verdict.lost, verdict.duplicated, dict(verdict.not_stored)) == (0, 0, {})
     assert all(one.expected for one in verdict.checks)
 
@@ -131,7 +132,7 @@ def test_sample_whose_acknowledgement_was_on_its_way_may_be_there() -> None:
 
 def test_nothing_at_all_is_not_good() -> None:
     drive = DriveEvidence(Ledger("vehicle", 3), Ledger("phone", 2, frozenset({1})), (), ())
-    empty = Evidence([Ledger("house", 3, frozenset({0, 1, 2}))], (), (), (), (), (), (), (), (), drive)
+    empty = Evidence([Ledger("house", 3, frozenset({0, 1, 2}))], (), (), (), (), (), (), (), (), drive, LampEvidence())
 
     verdict = judge(empty)
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from elea.protocol.early.generation import GENERATIONS
-from elea.protocol.early.numbered import stream_entry, write_entry
+from elea.protocol.early.numbered import plain_entry, stream_entry, write_entry
 from elea.tiny import Client, Event, forget, publisher, resource, selection, subscriber, turn
 from elea.tiny.client import CLOSED, GIVEN_UP, OPEN, OPENING
 from elea.tiny.sleep import restore, save
@@ -145,6 +145,32 @@ def test_what_is_taken_back_is_not_sent() -> None:
 
     assert not client.put(2, b"x", world.now)
     assert [change.kind for change in world.broker.changes if change.now is None] == ["publisher", "resource"]
+
+
+def test_ids_that_a_broker_gives_are_told_with_their_names() -> None:
+    world = World().opened()
+    generation = GENERATIONS["zenoh2018"]
+    m = generation.messages
+
+    declare = m.Declare(0, (m.ResourceDecl(1 << 33, b"zenoh://a/b"),), committed=True)
+    world.broker.session.send(plain_entry(generation, declare))
+    world.run(lambda: world.broker.session.is_settled)
+
+    told = [(one.id, one.name) for one in world.events if one.kind == "resource"]
+    assert told == [(1 << 33, b"zenoh://a/b")]
+
+
+@pytest.mark.parametrize("durability", [1, 2])
+def test_a_publisher_says_how_durable_it_is(durability: int) -> None:
+    world = World(mtu=20, sn_bits=7).opened()
+    declared = publisher(2, durability)
+
+    world.client.declare(resource(2, b"zenoh://a"), declared)
+    world.run(lambda: world.client.is_settled)
+
+    found = world.broker.neighbour.theirs.space(0).publishers[2]
+    assert [(one.id, one.value) for one in found.properties] == [(8, bytes([durability]))]
+    assert forget(declared) == forget(publisher(2))
 
 
 def test_a_refused_declaration_is_told_with_its_id() -> None:

@@ -14,47 +14,16 @@ import pytest
 import elea
 from elea.io.locator import Locator
 from elea.io.serial import open_line
-from elea.tiny import Client, Event, publisher, resource, subscriber, turn
+from elea.tiny import publisher, resource, subscriber
 from elea.tiny.client import CLOSED
-
-WAIT = 10.0
-
-
-class Device:
-    """A tiny client that reads and writes the other end of the line, 20 bytes at a time."""
-
-    def __init__(self, line: int, dialect: str, mtu: int) -> None:
-        self.client = Client(b"device", dialect, mtu=mtu, sn_bits=7, window=48, lease=0.0, streamed=True)
-        self.events: list[Event] = []
-        self.writes: list[int] = []
-        self._line = line
-
-    def until(self, condition: object) -> None:
-        assert callable(condition)
-        end = time.monotonic() + WAIT
-        while not condition():
-            assert time.monotonic() < end, f"not in time: {self.events[-3:]}"
-            self.events += turn(self.client, self._write, self._read, time.monotonic, 0.02)
-
-    def _write(self, packet: bytes) -> None:
-        for at in range(0, len(packet), 20):
-            self.writes.append(os.write(self._line, packet[at : at + 20]))
-
-    def _read(self, seconds: float) -> bytes | None:
-        return os.read(self._line, 20) if select.select([self._line], [], [], seconds)[0] else None
-
-    def samples(self) -> list[bytes]:
-        return [event.payload for event in self.events if event.kind == "sample"]
+from tests.unit.tiny.serialdevice import WAIT, SerialDevice, serial_line
 
 
 @pytest.fixture
 def line() -> Iterator[tuple[int, str]]:
     """The device's end, and the file of the broker's."""
-    near, far = os.openpty()
-    tty.setraw(near)
-    yield near, os.ttyname(far)
-    os.close(near)
-    os.close(far)
+    with serial_line() as made:
+        yield made
 
 
 def broker_at(locator: str) -> elea.Session:
@@ -69,7 +38,7 @@ def test_a_device_on_a_serial_line_joins_the_space(line: tuple[int, str], dialec
     scheme = b"xrce" if dialect == "xrce2017" else b"zenoh"
     with broker_at(f"serial/{path}?dialect={dialect}#mtu=64;chunk=20") as broker:
         with broker.declare_subscriber("lamp/**") as lamps:
-            device = Device(near, dialect, 64)
+            device = SerialDevice(near, dialect, 64)
             device.client.open(time.monotonic())
             device.until(lambda: device.client.is_open)
             device.client.declare(resource(2, scheme + b"://lamp/light/of/the/hall"), publisher(2))
@@ -90,7 +59,7 @@ def test_a_device_on_a_serial_line_joins_the_space(line: tuple[int, str], dialec
             device.client.close(time.monotonic())
             device.until(lambda: device.client.state == CLOSED)
         # The line is listened to again: a device that starts anew finds the broker.
-        again = Device(near, dialect, 64)
+        again = SerialDevice(near, dialect, 64)
         again.client.open(time.monotonic())
         again.until(lambda: again.client.is_open)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from elea.model.errors import DeclarationRejected, NotExpressible
 from elea.model.keytext import pattern_of as keys_of
 from elea.node.early.keys import paths_of
+from elea.node.early.remotepulls import RemotePull
 from elea.protocol.early.numbered import plain_entry
 from elea.space.face import Request, Response, ResponseFinal
 from elea.space.queries import QUERY_TIMEOUT
@@ -45,6 +46,7 @@ class Asking:
         self._face = face
         self._generation = face.machine.neighbour.session.generation
         self._gets: dict[int, _Get] = {}  # by selection
+        self._pulls: dict[int, RemotePull] = {}
         self._next = FIRST_SELECTION
 
     def ask(self, request: Request) -> None:
@@ -65,6 +67,24 @@ class Asking:
                 self._declare(get, sid, f"{face.machine.session.prefix}{path}".encode())
         seconds = QUERY_TIMEOUT if request.timeout_ms is None else request.timeout_ms / 1000
         face.node.loop.after(seconds, lambda: self._expired(get))
+
+    def puller(self, key: str) -> RemotePull | None:
+        """A pull subscriber at the other node; None if nothing tells the end of a pull, or the key has no name."""
+        face = self._face
+        paths = paths_of(key)
+        if not self._generation.ends_pulls or not paths:
+            return None
+        with face.machine.lock:
+            sids = {self._next + 2 * at: path for at, path in enumerate(paths)}
+            self._next += 2 * len(paths)
+            made = RemotePull(face, sids)
+            self._pulls.update(dict.fromkeys(sids, made))
+            made.begin()
+        return made
+
+    def forget_pull(self, sid: int) -> None:
+        """A pull subscriber is gone."""
+        self._pulls.pop(sid, None)
 
     def _problem(self, request: Request) -> str | None:
         body = request.body
@@ -94,10 +114,14 @@ class Asking:
 
     def takes(self, space: int, id: int) -> bool:
         """Whether a sample under an id is the answer to a query."""
-        return not space and id in self._gets
+        return not space and (id in self._gets or id in self._pulls)
 
     def answered(self, id: int, key: str, payload: bytes) -> None:
         """A sample has come for a pull."""
+        pull = self._pulls.get(id)
+        if pull is not None:
+            pull.answered(id, key, payload)
+            return
         get = self._gets.get(id)
         if get is None:
             return
@@ -108,6 +132,10 @@ class Asking:
 
     def ended(self, space: int, id: int) -> None:
         """A pull is over."""
+        pull = None if space else self._pulls.get(id)
+        if pull is not None:
+            pull.ended(id)
+            return
         with self._face.machine.lock:
             get = self._gets.pop(id, None) if not space else None
             if get is None:

@@ -37,7 +37,17 @@ class _Used:
 class OwnDeclarations:
     """Our side of one session; its owner sees to it that one thread at a time is here."""
 
-    def __init__(self, neighbour: Neighbour, *, initiates: bool, on_change: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        neighbour: Neighbour,
+        *,
+        initiates: bool,
+        on_change: Callable[[], None],
+        on_forget: Callable[[int], None] = lambda id: None,
+    ) -> None:
+        """Args:
+        on_forget: an id is about to be forgotten.
+        """
         self.rejected = 0
         """Transactions that the other node refused."""
         self.inexpressible = 0
@@ -49,6 +59,7 @@ class OwnDeclarations:
         self._published: dict[int | str, list[str]] = {}
         self._next = neighbour.session.profile.ids_above + (2 if initiates else 4)
         self._on_change = on_change
+        self._on_forget = on_forget
 
     def id_of(self, path: str) -> int | None:
         """The id of a path of ours."""
@@ -120,6 +131,7 @@ class OwnDeclarations:
             if not used.subscribers and not used.publishers:
                 listed.append(m.ForgetResourceDecl(used.id))
                 del self._paths[path]
+                self._on_forget(used.id)  # before it is said: what comes behind is not understood
         self._say(listed, lambda error: None)
 
     def _say(self, listed: list[Any], done: Done) -> None:

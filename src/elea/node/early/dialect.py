@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from elea.model.limits import MAX_PACKET
+from elea.model.qos import Role
 from elea.node.connection import Connection
 from elea.node.dialect import Dialect, Machine
 from elea.node.early.catalogue import Catalogue
 from elea.node.early.machine import EarlyMachine
 from elea.node.early.options import options_of
 from elea.node.early.scouting import EarlyDiscovery
+from elea.node.early.seeking import PeerSeeker, found_nodes, is_group
 from elea.protocol.early.generation import GENERATIONS, ZENOH2018
 from elea.space.face import Entity
 
@@ -30,6 +33,7 @@ class EarlyDialect(Dialect):
         self.generation = GENERATIONS[name]
         self.catalogue: Catalogue
         self._discovery: EarlyDiscovery | None = None
+        self._seekers: dict[str, PeerSeeker] = {}
         if name == ZENOH2018.name:
             self.catalogue = Catalogue()
         else:
@@ -39,6 +43,14 @@ class EarlyDialect(Dialect):
 
     def check(self, locator: str) -> None:
         options_of(locator)
+
+    def found(self, locator: str, timeout: float) -> Iterator[str] | None:
+        """Nodes that answer Scouts, if the locator is a multicast group."""
+        if not is_group(locator):
+            return None
+        if self.links.node.role is Role.PEER and locator not in self._seekers:
+            self._seekers[locator] = PeerSeeker(self, locator)
+        return found_nodes(self, locator, timeout)
 
     def initiate(self, connection: Connection, timeout: float) -> Machine:
         return self._machine(connection, timeout)
@@ -75,6 +87,8 @@ class EarlyDialect(Dialect):
         return home._discovery
 
     def close(self) -> None:
+        for seeker in self._seekers.values():
+            seeker.close()
         if self._discovery is not None:
             self._discovery.close()
 

@@ -29,6 +29,7 @@ from elea.space.face import (
     InterestDone,
     InterestMode,
     Kinds,
+    Puller,
     Region,
     Request,
     Response,
@@ -85,7 +86,12 @@ class EarlyFace(OutboxFace):
         self.pulling = Pulling(self)
         self.asking = Asking(self)
         self.arrivals = Arrivals(self)
-        self.own = OwnDeclarations(neighbour, initiates=machine.initiates, on_change=self._own_changed)
+        self.own = OwnDeclarations(
+            neighbour,
+            initiates=machine.initiates,
+            on_change=self._own_changed,
+            on_forget=lambda id: self.subscriptions.leave(0, id),
+        )
         self.wanted = Wanted(self)
         self.is_north = is_north(node.role, self.region)
         self._is_gateway = is_gateway(node.role, self.region)
@@ -95,6 +101,10 @@ class EarlyFace(OutboxFace):
     @property
     def lacks(self) -> Mapping[str, str]:
         return dict.fromkeys(("a queryable", "a liveliness token", "a deletion"), self.dialect)
+
+    def puller(self, key: str) -> Puller | None:
+        """Have samples of a key wait at the other node, if it is a broker."""
+        return self.asking.puller(key) if self.is_north else None
 
     def happened(self, events: Sequence[Any], now: float) -> None:
         """What a packet brought, in its order."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from hmac import compare_digest
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,6 +12,7 @@ from elea.io.linkerrors import LinkClosed
 from elea.io.outbox import FORWARDED, REFUSED, Batch
 from elea.model.errors import DecodeError, EleaError, InvalidPredicate, SessionClosed, SessionRefused
 from elea.model.keytext import cover
+from elea.model.limits import EARLY_LATE_PACKETS
 from elea.model.logger import logger
 from elea.model.node_id import NodeId
 from elea.model.qos import Durability, Role
@@ -21,6 +22,9 @@ from elea.node.early.encoder import EarlyEncoder
 from elea.node.early.face import EarlyFace
 from elea.node.early.framing import PacketReader, sized
 from elea.node.early.keys import pattern_of
+from elea.node.early.options import UDP_MTU, options_of
+from elea.node.early.paths import FurtherLink, JoiningDialect, Paths, may_join
+from elea.protocol.early.automata import State
 from elea.protocol.early.conduit import Arrived
 from elea.protocol.early.declarations import Status, durability_of
 from elea.protocol.early.neighbour import Neighbour
@@ -40,6 +44,8 @@ _log = logger("elea.node")
 TAKEN_AT_ONCE: Final = 1 << 16
 """About how many bytes of packets are made in one go: more urgent things get their turn behind them."""
 
+ID_BITS: Final = 0x1F
+KEEP_ALIVE: Final = 16
 SHORTEST: Final = 0.001
 """Seconds between two looks at the time, at least."""
 
@@ -71,6 +77,10 @@ class EarlyMachine(Machine):
         self.neighbour_face: EarlyFace | None = None
         self._dialect = dialect
         self._connection = connection
+        self.packet_limit = limit
+        self.paths: Paths | None = None
+        """The links of the session, if there are several."""
+        self._late: deque[bytes] = deque()
         self._loop = connection.loop
         self._streamed = connection.link.streamed
         self._opens_by = self._loop.now() + timeout
@@ -94,7 +104,16 @@ class EarlyMachine(Machine):
         packet = bytes(batch)
         self.packets += 1
         self.octets += len(packet)
+        if self.face is None and packet[0] & ID_BITS == KEEP_ALIVE and self._joins(packet, now):
+            return
         with self.lock:
+            if self._is_handling and self.paths is not None:
+                # Another link of the session is being read, by a thread that has something to do for long.
+                if len(self._late) < EARLY_LATE_PACKETS:
+                    self._late.append(packet)
+                else:
+                    self.refused_packets += 1
+                return
             self._is_handling = True  # nothing is acknowledged before it is known what must be safe first
             events = self.neighbour.receive(packet, now)
         try:
@@ -103,6 +122,8 @@ class EarlyMachine(Machine):
             with self.lock:
                 self._is_handling = False
         self.look(now)
+        if self._late:
+            self.receive(self._late.popleft(), now)
 
     def _happened(self, events: list[Any], now: float) -> None:
         face = self.neighbour_face
@@ -144,6 +165,67 @@ class EarlyMachine(Machine):
         if self.session.failure is not None:
             raise self.session.failure
         self.closed = True
+
+    # -- several links ------------------------------------------------------------------------------------------------
+
+    @property
+    def connection(self) -> Connection:
+        """That of the session, over its first link."""
+        return self._connection
+
+    @property
+    def keep_alive(self) -> bytes:
+        """What names this node over a link."""
+        return self.session.generation.encode(self.session.generation.messages.KeepAlive(self.session.offer.pid))
+
+    def _joins(self, packet: bytes, now: float) -> bool:
+        """A link begins with a KeepAlive: it belongs to the session of that node, if there is one (Z18-SES-11)."""
+        connection = self._connection
+        if self.initiates or self.session.state is not State.CLOSED:
+            return False
+        try:
+            first = next(iter(self.session.generation.codec.messages(packet))).message
+        except DecodeError:
+            return False
+        before = connection.links.session_with(node_id_of(first.pid))
+        home = None if before is None else before.machine
+        if not isinstance(home, EarlyMachine) or home._dialect is not self._dialect or not may_join(home):
+            return False
+        further = FurtherLink(self.reader, home, connection, is_heard=True)
+        connection.machine = further
+        if connection.place is not None:
+            connection.place.leave()
+        home.joined_by(further)
+        further.start(now)
+        further.receive(packet, now)
+        return True
+
+    def joined_by(self, further: FurtherLink) -> None:
+        """One more link of the session."""
+        with self.lock:
+            if self.paths is None:
+                self.paths = Paths(self, self._connection)
+            if not further.is_reliable:
+                self.session.limit_packets(UDP_MTU)
+        self.paths.add(further)
+
+    def left_by(self, further: FurtherLink) -> None:
+        """One link less."""
+        if self.paths is not None:
+            self.paths.remove(further)
+
+    def _connect_further(self, locators: Sequence[str]) -> None:
+        """Offer further links to the other node, in a thread: connecting may take a while."""
+        links, dialect = self._dialect.links, JoiningDialect(self, self._dialect)
+        for locator in locators:
+            try:
+                links.join(locator, dialect)
+            except EleaError as error:
+                _log.warning("no further link of a session: locator=%s problem=%s", locator, error)
+
+    def on_end(self) -> None:
+        if self.paths is not None:
+            self.paths.end("the session has ended")
 
     # -- opening ------------------------------------------------------------------------------------------------------
 
@@ -195,6 +277,9 @@ class EarlyMachine(Machine):
         self.neighbour_face = self.face = face
         with self.lock:
             self.session.push = self._push
+        also = options_of(connection.locator).also if self.initiates else ()
+        if also:
+            threading.Thread(target=self._connect_further, args=(also,), name="elea-join", daemon=True).start()
         return face
 
     def _role(self, own: Role, is_broker: bool | None) -> Role:
@@ -314,10 +399,16 @@ class EarlyMachine(Machine):
     def _take(self, key: int, queue: list[bytes], queued: int, most: int) -> tuple[list[Batch], int, int]:
         """Packets of what waits, as far as the window allows; none at all when it is full."""
         now = self._loop.now()
+        further = None if self.paths is None else self.paths.of(bool(key & 1))
+        if further is not None and not further.has_room:
+            return [], 0, 0
         with self.lock:
             packets, used, octets = self.session.take(key, queue, most, now, TAKEN_AT_ONCE)
             if used and not self._timer_at <= now + self.session.synch_period:
                 self._rearm()
+        if further is not None:
+            further.say(packets)
+            return [], used, octets
         if not self._streamed:
             return [(packet,) for packet in packets], used, octets
         return [(one,) for one in sized(packets, True)], used, octets
@@ -354,6 +445,10 @@ class EarlyMachine(Machine):
             if outbox is None or (self._is_handling and self.session.is_open):
                 return
             packets = self.session.control(now)
+        further = None if self.paths is None else self.paths.of(True)
+        if further is not None:
+            further.say(packets)
+            return
         for packet in sized(packets, self._streamed):
             try:
                 self.refused_packets += not outbox.control(packet)

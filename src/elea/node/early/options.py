@@ -42,10 +42,13 @@ class Options:
     lease: float | None = None
     conduits: int = CONDUITS
     profile: Profile = PAPERS
+    also: tuple[str, ...] = ()
+    """Further locators of the same node: the session uses links to all of them (Z18-SES-11)."""
 
     def offer(self, pid: bytes, link: Link, lease: float, role: Role, *, is_durable: bool = False) -> Offer:
         """What this node brings to a session over a link."""
-        mtu = min(link.mtu, MAX_PACKET if link.streamed else UDP_MTU) if self.mtu is None else self.mtu
+        is_loose = not link.reliable or any(one.startswith("udp/") for one in self.also)
+        mtu = min(link.mtu, UDP_MTU if is_loose else MAX_PACKET) if self.mtu is None else self.mtu
         made = Offer(
             pid[:8] if mtu < SHORT_MTU else pid,
             # A node that knows no KeepAlive is promised none.
@@ -54,7 +57,7 @@ class Options:
             conduits=self.conduits,
             commit_mode=COMMIT_MODE,
             mtu=mtu,
-            lifetime=0.0 if link.reliable else LIFETIME,
+            lifetime=LIFETIME if is_loose else 0.0,
             window_bytes=EARLY_STREAM_WINDOW_BYTES if link.reliable else EARLY_WINDOW_BYTES,
             is_broker=role is Role.ROUTER,
             is_durable=is_durable,
@@ -62,7 +65,7 @@ class Options:
         )
         if self.sn_bits is not None:
             return replace(made, sn_bits=self.sn_bits)
-        if link.reliable or mtu < SHORT_MTU or self.profile is not PAPERS:
+        if not is_loose or mtu < SHORT_MTU or self.profile is not PAPERS:
             return made
         return replace(made, sn_bits=DATAGRAM_BITS)
 
@@ -92,7 +95,19 @@ def options_of(text: str) -> Options:
         None if lease is None else lease / 1000,
         number("conduits", 1, 1 << 16) or CONDUITS,
         _profile(text, said.get("profile")),
+        _also(text, said),
     )
+
+
+def _also(text: str, said: dict[str, str]) -> tuple[str, ...]:
+    """Addresses, separated by commas, at which the same node is reached over further links."""
+    found: list[str] = []
+    for one in filter(None, said.get("also", "").split(",")):
+        where = Locator.parse(one)
+        if where.protocol == "udp" and (text.startswith("udp/") or any(other.startswith("udp/") for other in found)):
+            raise LocatorError(text, f"also={one} is a second datagram link", "one link of datagrams is enough")
+        found.append(f"{one}?dialect={said.get('dialect', '')}")
+    return tuple(found)
 
 
 def _profile(text: str, name: str | None) -> Profile:

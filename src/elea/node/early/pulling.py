@@ -259,7 +259,8 @@ class Pulling:
         known = face.catalogue.get(key)
         tags = () if known is None else known.tags
         address = face.subscriptions.address(to, space, id, subject, resource, tags)
-        if not address.id and isinstance(resource, Resource) and to is None and self._lend(conduit, space, resource):
+        is_pulled = to is None or to.mode.pull
+        if not address.id and isinstance(resource, Resource) and is_pulled and self._lend(conduit, space, resource):
             address = face.subscriptions.address(to, space, id, subject, resource, tags)
         self._push(conduit, (address.reliable if reliable else address.best_effort, payload), reliable)
 

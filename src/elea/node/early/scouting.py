@@ -1,7 +1,7 @@
 """Being found by nodes of the early dialects: a Scout to the group is answered with Hello. Spec: zenoh-2018 §5.4.
 
 One Scout has the same bytes in both dialects, so there is one answer for both: the locators of all early listeners,
-those of 2018 first. Nodes here find early brokers by configured locators (Z18-SCO-06).
+those of 2018 first; to a Scout of an Elea node, which says what it speaks, those of its dialect (`seeking`).
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from elea.io.scoutsockets import ScoutListener
 from elea.model.errors import DecodeError
 from elea.model.qos import Role
 from elea.protocol.early.generation import XRCE2017, ZENOH2018
+from elea.protocol.early.scouting import BROKER, CLIENT, DIALECT_PROPERTY, DURABILITY, PEER
+from elea.protocol.early.terms import value_of
 
 if TYPE_CHECKING:
     from elea.io.scoutsockets import Source
@@ -23,8 +25,6 @@ __all__ = ["EARLY_GROUP", "EarlyDiscovery", "mask_of"]
 
 EARLY_GROUP: Final = "239.255.0.1:7447"
 """Where early nodes scout (Z18-SCO-03)."""
-
-BROKER, DURABILITY, PEER, CLIENT = 1, 2, 4, 8
 
 
 def mask_of(role: Role, *, is_durable: bool) -> int:
@@ -66,11 +66,14 @@ class EarlyDiscovery:
             return None
         node = self._links.node
         own = mask_of(node.role, is_durable=node.durable is not None)
-        if not any(type(one).__name__ == "Scout" and one.mask & own for one in asked):
+        scouts = [one for one in asked if type(one).__name__ == "Scout" and one.mask & own]
+        if not scouts:
             return None
+        spoken = value_of(scouts[0].properties, DIALECT_PROPERTY)
         locators = [
             locator.partition("?")[0].encode()
             for name in (ZENOH2018.name, XRCE2017.name)
+            if spoken in (None, name.encode())
             for locator in self._links.locators(name)
         ]
         return ZENOH2018.encode(ZENOH2018.messages.Hello(own, tuple(locators)))

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from elea.model.limits import EARLY_PENDING
 from elea.model.qos import Durability
 from elea.model.resource import Resource, Selection, tags_agree
 from elea.node.early.catalogue import Known
@@ -98,6 +99,7 @@ class Subscriptions:
         self._has_tags = has_tags
         self._numbers = 0
         self._by_id: dict[tuple[int, int], Subscription] = {}
+        self._leaving: dict[tuple[int, int], None] = {}
         self._by_key: KeyTree[list[Subscription]] = KeyTree()
 
     def __len__(self) -> int:
@@ -133,6 +135,16 @@ class Subscriptions:
                 self._by_key.remove(gone.key)
         return gone
 
+    def leave(self, space: int, id: int) -> None:
+        """Write nothing under an id of ours any more: the other node is told to forget it, and may have.
+
+        It may subscribe to it even so, before it has heard; such an id is never used again.
+        """
+        self._leaving[space, id] = None
+        if len(self._leaving) > EARLY_PENDING:
+            del self._leaving[next(iter(self._leaving))]
+        self.version += 1
+
     def taking(self, key: str) -> list[Subscription]:
         """The subscribers whose pattern has a key, the smallest id first."""
         found = [one for listed in self._by_key.intersecting(key) for one in listed]
@@ -156,7 +168,11 @@ class Subscriptions:
         space, resource = place
         tags = tags_of(known, stored)
         written = () if known is None else known.tags
-        taking = [one for one in self.taking(key) if tags_agree(one.tags, tags)]
+        taking = [
+            one
+            for one in self.taking(key)
+            if tags_agree(one.tags, tags) and (not self._leaving or (one.space, one.id) not in self._leaving)
+        ]
         if not taking:
             if not in_doubt or isinstance(resource, int):
                 return []
@@ -184,7 +200,7 @@ class Subscriptions:
         if isinstance(resource, int) or (isinstance(subject, Resource) and subject.trivial):
             return _by_id(to, space, id, None)
         prid = self._names.id_of(space, resource)
-        if prid is not None:
+        if prid is not None and (space, prid) not in self._leaving:
             return _by_id(to, space, id, prid)
         if isinstance(subject, Selection) and subject.resource.trivial:
             return _by_id(to, space, id, None)  # it can be of no other resource

@@ -96,6 +96,10 @@ class Sender:
         self._quota = half - self._window if reliable else half // 2
         self._recent: deque[float] | None = deque() if lifetime and self._quota / lifetime < HARMLESS else None
 
+    def limit(self, mtu: int) -> None:
+        """Make no larger packets from now on."""
+        self._mtu = min(self._mtu, mtu)
+
     @property
     def window(self) -> int:
         """How many messages may wait for an acknowledgement."""

@@ -8,6 +8,7 @@ Spec: zenoh-2018 §5.2 to §5.6, §5.8 to §5.10, §5.15.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from elea.model.errors import ConstraintViolated, DecodeError, EleaError, RuleBroken, SessionClosed, SessionRefused
@@ -146,6 +147,13 @@ class Session:
             assert self.agreement is not None
             found = self.conduits[id] = Conduit(self.agreement, self.offer, id)
         return found
+
+    def limit_packets(self, mtu: int) -> None:
+        """Make no larger packets from now on: a link has come that takes no more."""
+        self.offer = replace(self.offer, mtu=min(self.offer.mtu, mtu))
+        for conduit in self.conduits.values():
+            conduit.reliable.limit(mtu)
+            conduit.best_effort.limit(mtu)
 
     def send(self, entry: Entry, *, reliable: bool = True, conduit: int = 0) -> None:
         """Queue a message here; a node with an outbox calls `take` instead."""

@@ -10,8 +10,9 @@ import pytest
 
 import elea
 from elea.api.pacedsubscriber import PacedSubscriber
+from elea.api.wirepulls import WirePullSubscriber
 from elea.io.udp import UdpLink
-from elea.model.errors import NotExpressible
+from elea.model.errors import NotExpressible, SessionClosed
 from tests.unit.node.early.client import WAIT
 from tests.unit.node.early.conftest import locator_of
 from tests.unit.node.storage.serving import eventually
@@ -54,6 +55,19 @@ def test_a_program_puts_and_subscribes(router: elea.Session, robot: elea.Session
         publisher.put("by id")
         assert received(other, 2) == [("b/1", "by name"), ("b/2", "by id")]
     eventually(lambda: not publisher.matching_status.matching, "its end")
+
+
+def test_a_put_behind_the_end_of_a_publisher_arrives(
+    router: elea.Session, robot: elea.Session, program: elea.Session
+) -> None:
+    """The id of a publisher that ends is used no more from when the other node is told to forget it."""
+    with robot.declare_subscriber("b/**") as found:
+        await_subscriber(router, "b/1")
+        for number in range(20):
+            with program.declare_publisher("b/1") as publisher:
+                eventually(lambda: publisher.matching_status.matching, "the subscriber")
+            program.put("b/1", str(number), congestion_control=BLOCK)
+        assert received(found, 20) == [("b/1", str(number)) for number in range(20)]
 
 
 def test_a_sample_comes_once_however_many_subscribers_take_it(
@@ -121,9 +135,57 @@ def test_a_program_pulls(router: elea.Session, robot: elea.Session, program: ele
         for number in range(3):
             robot.put("a/1", str(number), congestion_control=BLOCK)
         assert isinstance(subscriber, PacedSubscriber)
-        eventually(lambda: subscriber.waiting == 3, "the samples")
+        is_remote = isinstance(subscriber, WirePullSubscriber)
+        assert is_remote is (program._runtime.wanted[0].find("zenoh2018") > 0)
+        if is_remote:
+            (face,) = [one.face for one in router._runtime.links.connections if one.dialect.name == "zenoh2018"]
+            eventually(lambda: sum(map(len, _queues(face))) == 3, "the samples wait at the broker")
+        else:
+            eventually(lambda: subscriber.waiting == 3, "the samples")
 
         assert [one.payload.to_string() for one in subscriber.pull(2)] == ["0", "1"]
+        if is_remote:
+            assert (subscriber.waiting, sum(map(len, _queues(face)))) == (0, 1)
+        program.put("a/2", "own")
+        robot.put("a", "more", congestion_control=BLOCK)
+        robot.get("a")  # behind the put
+        found: list[tuple[str, str]] = []
+
+        def has_all() -> bool:
+            found.extend((str(one.key_expr), one.payload.to_string()) for one in subscriber.pull())
+            return len(found) == 3
+
+        eventually(has_all, "the rest")
+        assert sorted(found) == [("a", "more"), ("a/1", "2"), ("a/2", "own")]
+        assert subscriber.pull() == []
+
+
+def test_a_pull_subscriber_goes_with_its_end(router: elea.Session, modern: elea.Session) -> None:
+    with modern.declare_subscriber("a/**", mode=elea.Pull(), handler=elea.handlers.FifoChannel(10)) as subscriber:
+        await_subscriber(router, "a/1")
+        router.put("a/1", "for the handler", congestion_control=BLOCK)
+        assert subscriber.pull() == []
+        assert subscriber.recv().payload.to_string() == "for the handler"
+    (face,) = [one.face for one in router._runtime.links.connections if one.dialect.name == "zenoh2018"]
+    eventually(lambda: not _queues(face), "the broker has no subscriber any more")
+
+
+def test_a_pull_subscriber_is_there_again_when_its_session_is(router: elea.Session, modern: elea.Session) -> None:
+    with modern.declare_subscriber("a/**", mode=elea.Pull()) as subscriber:
+        await_subscriber(router, "a/1")
+        (before,) = modern._runtime.links.connections
+        before.end(SessionClosed(text="a test ends it"))
+        eventually(lambda: [one for one in modern._runtime.links.connections if one is not before], "it is back")
+
+        assert subscriber.pull() == []
+        await_subscriber(router, "a/1")
+        router.put("a/1", "again", congestion_control=BLOCK)
+        assert [one.payload.to_string() for one in subscriber.pull()] == ["again"]
+
+
+def _queues(face: Any) -> list[Any]:
+    """What waits at a broker, by pull subscriber."""
+    return [queue.pacer for queue in list(face.pulling._pulls._queues.values()) if not queue.is_stored]
 
 
 def test_large_samples_cross_in_fragments(router: elea.Session, robot: elea.Session, program: elea.Session) -> None:
