@@ -70,6 +70,7 @@ WAY_OF_A_SAMPLE = [
     "model/details.py",
     "model/keyexpr.py",
     "protocol/early/acknack.py",
+    "protocol/early/conduit.py",
     "protocol/early/numbered.py",
     "protocol/early/receiving.py",
     "protocol/early/sending.py",

@@ -157,6 +157,33 @@ def test_what_is_lost_again_and_again_is_sent_in_more_copies() -> None:
     assert copies == [1, 2, 3, 3, 3, 3]
 
 
+def asks(packets: list[bytes]) -> list[bool]:
+    return [getattr(message, "sync", False) for message in said(packets)]
+
+
+@pytest.mark.requirement("Z18-REL-07")
+def test_who_has_asked_for_an_answer_asks_again_when_it_has_come() -> None:
+    one, other = opened()
+    packets: list[bytes] = []
+    for number in range(3):
+        one.send(stream_entry(2, b"%d" % number, reliable=True))
+        packets += one.to_send(0.0)
+
+    assert asks(packets) == [True, False, False]
+    (answer,) = [answer for packet in packets[:1] for _ in hear(other, packet, 0.01) for answer in other.to_send(0.01)]
+    hear(one, answer, 0.02)
+    one.on_deadline(0.02)
+    assert not [message for message in said(one.to_send(0.02)) if type(message).__name__ == "Synch"], "more may follow"
+    due = one.next_deadline()
+    assert due is not None
+    assert due == pytest.approx(0.021)
+
+    one.on_deadline(due)
+
+    (synch,) = [message for message in said(one.to_send(due)) if type(message).__name__ == "Synch"]
+    assert (synch.sync, synch.count) == (True, 2)
+
+
 @pytest.mark.requirement("Z18-REL-10")
 def test_who_is_not_answered_asks_soon_and_then_less_often() -> None:
     one, other = opened(mtu=1_000, patience=100.0)

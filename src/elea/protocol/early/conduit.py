@@ -103,6 +103,8 @@ class Conduit:
                 self._move(message.sn, *migrating)
             if self._trusts:
                 return self._whole(self._pieces, message.sn, message, frag, space, True)
+            if self.receiver.passes(message.sn, message.sync):
+                return self._whole(self._pieces, message.sn, message, frag, space, True)
             size = _size(getattr(message, "payload", b""))
             self.receiver.arrive(message.sn, message.sync, (message, frag, space), size)
             return self.ready()

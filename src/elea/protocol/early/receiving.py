@@ -96,6 +96,16 @@ class Receiver(Generic[T]):
             self.is_answering = True  # something is missing that was not known to be, and can be asked for
         self._know(successor(sn, self._bits))
 
+    def passes(self, sn: int, sync: bool) -> bool:
+        """Whether a message that has come is the next one and nothing waits: it is taken then, as nearly all are."""
+        if sn != self.expected or self._ahead or self.barriers:
+            return False
+        self.is_answering = self.is_answering or sync or self._is_recovering
+        self._is_placed = True
+        self.expected = successor(sn, self._bits)
+        self._know(self.expected)
+        return True
+
     def ready(self) -> list[tuple[int, T]]:
         """What is in order, with its numbers, taken."""
         found: list[tuple[int, T]] = []

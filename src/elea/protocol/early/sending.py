@@ -122,6 +122,8 @@ class Sender:
         """Bytes that were sent and neither have arrived, as far as it is known, nor are lost."""
         self.is_recovering = False
         """Whether the last AckNack has asked for something."""
+        self.is_asking = False
+        """Whether an acknowledgement was asked for and none has come since."""
         self.resent = 0
         self.oversized = 0
         """Messages that no packet and no row of fragments can carry, dropped."""
@@ -287,12 +289,16 @@ class Sender:
         """
         if not self._holds:
             return False
-        return (
-            is_last
+        # Of a stream of samples nearly every packet is the last for a moment, and each answer is a packet, too. So who
+        # has asked does not ask for that again; if nothing more is sent when the answer comes, a Synch asks.
+        wants = (
+            (is_last and (self.is_recovering or not self.is_asking))
             or _passes_quarter(len(self.held), 1, self._window)
             or _passes_quarter(self.under_way, size, self._enough)
             or _passes_quarter(self.held_bytes, size, EARLY_HELD_WINDOWS * self._window_bytes)
         )
+        self.is_asking = self.is_asking or wants
+        return wants
 
     def _number(self, front: bytes, header: int, tail: bytes, now: float) -> Held:
         held = Held(self.next, self.before + self._marker + front, header, tail, now)
@@ -329,6 +335,7 @@ class Sender:
             if not self.held:
                 self._sent.clear()
         self.is_recovering = mask is not None
+        self.is_asking = self.is_recovering  # what is sent again asks
         again: list[Held] = []
         self.asked = []
         for wanted in requested(sn, mask, self.sn_bits):
@@ -386,6 +393,7 @@ class Sender:
             left = [held for held in left if copies < min(held.losses, MOST_COPIES)]
             copies += 1
         for held in again:
+            self.is_asking = True
             held.at, held.ignored = now, 0
             if not held.is_under_way:
                 held.is_under_way = True

@@ -33,6 +33,7 @@ STUBBORN: Final = 6
 
 PINGS: Final = 4
 SHORTEST_PING: Final = 0.002
+UNASKED_SECONDS: Final = 0.001
 
 ASCII_ZERO: Final = 0x30
 TALKING: Final = (State.OPEN, State.CLOSING)
@@ -546,13 +547,19 @@ class Session:
         return max(2 * self.round_trip.timeout, SYNCH_SECONDS)
 
     def _synch_at(self, conduit: Conduit) -> float:
-        """When the next one is due: soon if an answer should have come, then less and less often."""
+        """When the next one is due: soon if an answer should have come, then less and less often.
+
+        At once, nearly, if something was sent since the last answer, which nobody has asked about.
+        """
+        if not conduit.reliable.is_asking:
+            return max(conduit.synched, conduit.heard) + UNASKED_SECONDS
         return conduit.synched + min(self.round_trip.timeout * (1 << min(conduit.probes, 8)), self.synch_period)
 
     def _synch(self, conduit: Conduit, now: float) -> None:
         """Say what is under way, so that the loss of the last message is noticed (Z18-REL-10)."""
         conduit.synched = now
         sender = conduit.reliable
+        sender.is_asking = True
         count = len(sender) or None
         self._say(self.generation.messages.Synch(sender.next, True, count is not None, count), conduit.marker)
 
