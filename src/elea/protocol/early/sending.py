@@ -30,6 +30,9 @@ MOST_IGNORED: Final = 3
 MOST_COPIES: Final = 3
 """How many copies of a message are sent at once, if it was lost so often: everything behind it waits for it."""
 
+UNASKED_SECONDS: Final = 0.001
+"""How long a message of which nobody knows whether it is the last one waits until an acknowledgement is asked for."""
+
 HARMLESS: Final = 200_000
 """New numbers a second that no node reaches: with more to spare nobody need keep their time."""
 
@@ -133,6 +136,7 @@ class Sender:
         """When a number may be used again, if that is what the queue waits for."""
         self.asked: list[Held] = []
         """What the last AckNack has asked for and was sent so recently that it may still arrive (`repeat`)."""
+        self._asked_at = float("-inf")
         self._sent: deque[tuple[float, Held]] = deque()  # what is under way, in its order; or not any more
         self._alone = alone
         self._holds = reliable and holds
@@ -187,7 +191,7 @@ class Sender:
                         header = BATCHED | header & RELIABLE
                 if count == 2:
                     tail = rest + vle(len(body)) + body
-            is_end = used + count >= len(queue)
+            is_end = used + count >= len(queue) and (not is_data or self._is_idle(now))
             if len(tail) > room:
                 pieces = self._pieces(head, header, rest, body) if is_data else []
                 if not pieces:
@@ -199,10 +203,10 @@ class Sender:
                     for index, piece in enumerate(pieces):
                         held = self._number(mark, header, piece, now)
                         is_last = is_end and index == len(pieces) - 1
-                        made += packer.add(held, self._wants_ack(is_last, len(piece)))
+                        made += packer.add(held, self._wants_ack(is_last, len(piece), now))
             else:
                 held = self._number(head, header, tail, now)
-                made += packer.add(held, self._wants_ack(is_end, len(tail)))
+                made += packer.add(held, self._wants_ack(is_end, len(tail), now))
             octets += size
             used += count
         packer.flush()
@@ -281,7 +285,7 @@ class Sender:
             return False
         return True
 
-    def _wants_ack(self, is_last: bool, size: int) -> bool:
+    def _wants_ack(self, is_last: bool, size: int, now: float) -> bool:
         """Whether the newest message asks for an acknowledgement: nothing follows, or a window fills (Z18-REL-07).
 
         Args:
@@ -289,16 +293,24 @@ class Sender:
         """
         if not self._holds:
             return False
-        # Of a stream of samples nearly every packet is the last for a moment, and each answer is a packet, too. So who
-        # has asked does not ask for that again; if nothing more is sent when the answer comes, a Synch asks.
         wants = (
-            (is_last and (self.is_recovering or not self.is_asking))
+            is_last
             or _passes_quarter(len(self.held), 1, self._window)
             or _passes_quarter(self.under_way, size, self._enough)
             or _passes_quarter(self.held_bytes, size, EARLY_HELD_WINDOWS * self._window_bytes)
         )
-        self.is_asking = self.is_asking or wants
+        if wants:
+            self.is_asking = True
+            self._asked_at = now
         return wants
+
+    def _is_idle(self, now: float) -> bool:
+        """Whether a sample asks for an acknowledgement because nothing follows.
+
+        Of a stream of samples nearly every packet is the last for a moment, and each answer is a packet, too. So who
+        has just asked does not ask for that again; if nothing more is sent for such a moment, a Synch asks.
+        """
+        return self.is_recovering or (not self.is_asking and now >= self._asked_at + UNASKED_SECONDS)
 
     def _number(self, front: bytes, header: int, tail: bytes, now: float) -> Held:
         held = Held(self.next, self.before + self._marker + front, header, tail, now)

@@ -17,6 +17,7 @@ from elea.protocol.early.generation import Generation
 from elea.protocol.early.numbered import Entry, conduit_marker
 from elea.protocol.early.roundtrip import PING_SECONDS, RoundTrip
 from elea.protocol.early.rules import Terms, check_packet
+from elea.protocol.early.sending import UNASKED_SECONDS
 from elea.protocol.early.terms import Agreement, Offer, Reason
 from elea.wire.early_dialect import lenient_codec
 
@@ -33,7 +34,6 @@ STUBBORN: Final = 6
 
 PINGS: Final = 4
 SHORTEST_PING: Final = 0.002
-UNASKED_SECONDS: Final = 0.001
 
 ASCII_ZERO: Final = 0x30
 TALKING: Final = (State.OPEN, State.CLOSING)
