@@ -24,6 +24,9 @@ CASES: Final = (BASE, ("tcp", "zenoh2018"), ("tcp", "xrce2017"), ("udp", "zenoh2
 LOSSES: Final = (0.0, 0.01, 0.05, 0.1, 0.3)
 SIZE: Final = 64
 LOSSY_SIZE: Final = 1_000
+MTUS: Final = {16_384: "", 1_472: ";mtu=1472"}
+"""Of lossy links: what two Elea nodes send each other over loopback, and what an Ethernet carries."""
+
 DELAY: Final = 0.005
 """Seconds a datagram takes through the relay: long enough that the window, not a core, is the limit."""
 
@@ -55,7 +58,7 @@ def arguments() -> argparse.Namespace:
 def main() -> int:
     wanted = arguments()
     clean: dict[tuple[str, str], list[Measured]] = {}
-    lossy: dict[float, list[Measured]] = {}
+    lossy: dict[tuple[int, float], list[Measured]] = {}
     with tempfile.TemporaryDirectory(prefix="elea-bench-") as cache:
         variables = environment(wanted.path, Path(cache))
         about = About(variables, wanted.path, "bench.early")
@@ -65,15 +68,19 @@ def main() -> int:
                 clean.setdefault((link, dialect), []).append(
                     measure(f"{link}/127.0.0.1", dialect, SIZE, wanted.seconds, variables)
                 )
-            for loss in LOSSES:
-                lossy.setdefault(loss, []).append(
-                    measure("udp/127.0.0.1", "zenoh2018", LOSSY_SIZE, wanted.seconds, variables, loss)
-                )
+            for mtu, options in MTUS.items():
+                for loss in LOSSES:
+                    dialect = f"zenoh2018{options}"
+                    one = measure("udp/127.0.0.1", dialect, LOSSY_SIZE, wanted.seconds, variables, loss)
+                    lossy.setdefault((mtu, loss), []).append(one)
     progress("")
     about.finish()
     if wanted.json:
         rows = [{"link": link, "dialect": dialect, **_median(rounds)} for (link, dialect), rounds in clean.items()]
-        rows += [{"loss": loss, "limit": _limit(loss), **_median(rounds)} for loss, rounds in lossy.items()]
+        rows += [
+            {"mtu": mtu, "loss": loss, "limit": _limit(loss), **_median(rounds)}
+            for (mtu, loss), rounds in lossy.items()
+        ]
         print(json.dumps(about.facts | {"rows": rows}))
     else:
         print("\n".join([*about.lines(), "", *_clean_lines(clean), "", *_lossy_lines(lossy)]))
@@ -135,14 +142,14 @@ def _clean_lines(clean: dict[tuple[str, str], list[Measured]]) -> list[str]:
     return lines
 
 
-def _lossy_lines(lossy: dict[float, list[Measured]]) -> list[str]:
+def _lossy_lines(lossy: dict[tuple[int, float], list[Measured]]) -> list[str]:
     lines = [
-        f"| lost each way, {2000 * DELAY:g} ms a round trip | samples/s, {LOSSY_SIZE} B | window's limit | by it |",
-        "|---:|---:|---:|---:|",
+        f"| mtu | lost each way, {2000 * DELAY:g} ms both ways | samples/s, {LOSSY_SIZE} B | window's limit | by it |",
+        "|---:|---:|---:|---:|---:|",
     ]
-    for loss, rounds in lossy.items():
-        one = _median(rounds)
-        lines.append(f"| {loss:.0%} | {one['rate']:,.0f} | {_limit(loss):,.0f} | {one['rate'] / _limit(loss):.2f}× |")
+    for (mtu, loss), rounds in lossy.items():
+        rate, most = _median(rounds)["rate"], _limit(loss)
+        lines.append(f"| {mtu} | {loss:.0%} | {rate:,.0f} | {most:,.0f} | {rate / most:.2f}× |")
     return lines
 
 

@@ -190,6 +190,8 @@ class Outbox(Flushable):
         # other.
         if last:
             self._write_now()
+        elif lane.shut:
+            pass  # nothing of it can be written: `reopen` will say when, or who is asking for room just now
         elif self.loop.in_turn:
             self._write_at_end(queued)
         elif queued + size > self.room and self._is_due(queued, size, len(parts)):

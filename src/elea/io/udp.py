@@ -6,6 +6,7 @@ import contextlib
 import errno
 import logging
 import socket
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -17,7 +18,7 @@ from elea.io.linkerrors import BatchTooLarge, LinkClosed
 from elea.io.loop import Loop, Pollable
 from elea.model.limits import UDP_QUEUE, UDP_SOURCES
 
-__all__ = ["UDP_MTU", "UDP_QUEUE", "UDP_SOURCES", "UdpLink", "UdpListener", "UdpSourceLink", "enlarge"]
+__all__ = ["UDP_MTU", "UDP_QUEUE", "UDP_SOURCES", "UdpLink", "UdpListener", "UdpSourceLink", "enlarge", "path_mtu"]
 
 UDP_MTU: Final = 65_487
 """What eclipse-zenoh 1.10.2 offers (spec zenoh-1 section 2)."""
@@ -211,6 +212,24 @@ def enlarge(sock: socket.socket) -> None:
         if sock.getsockopt(socket.SOL_SOCKET, option) < _SOCKET_BUFFER:
             with contextlib.suppress(OSError):
                 sock.setsockopt(socket.SOL_SOCKET, option, _SOCKET_BUFFER)
+
+
+def path_mtu(remote: str) -> int:
+    """The largest datagram that the way to a locator carries in one piece, as far as the system knows; else 0."""
+    protocol, _, address = remote.partition("/")
+    if protocol != "udp" or not sys.platform.startswith("linux"):
+        return 0
+    host, _, port = address.rpartition(":")
+    host = host.strip("[]")
+    is_six = ":" in host
+    # IPV6_MTU and IP_MTU, which `socket` has no names for; without the headers of IP and UDP.
+    level, option, headers = (socket.IPPROTO_IPV6, 24, 48) if is_six else (socket.IPPROTO_IP, 14, 28)
+    try:
+        with socket.socket(socket.AF_INET6 if is_six else socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            probe.connect((host, int(port)))  # sends nothing
+            return max(0, probe.getsockopt(level, option) - headers)
+    except (OSError, ValueError):
+        return 0
 
 
 def _one(data: Octets | Sequence[Octets], remote: str) -> Octets:

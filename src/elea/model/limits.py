@@ -37,6 +37,7 @@ __all__ = [
     "EARLY_AHEAD_BYTES",
     "EARLY_DECLARED",
     "EARLY_DECLARED_OCTETS",
+    "EARLY_HELD_WINDOWS",
     "EARLY_LATE_PACKETS",
     "EARLY_LENT",
     "EARLY_LINKS",
@@ -267,6 +268,9 @@ EARLY_WINDOW: Final = 2_048
 
 EARLY_WINDOW_BYTES: Final = 1 << 17
 """Bytes of them. A burst of so many fits the receive buffer that Linux gives a UDP socket unless told otherwise."""
+
+EARLY_HELD_WINDOWS: Final = 8
+"""How many windows of bytes a sender keeps until they are acknowledged: what has arrived behind something lost, too."""
 
 EARLY_STREAM_WINDOW_BYTES: Final = 1 << 21
 """The same on links that lose nothing by themselves, where no buffer can run over and more is faster."""

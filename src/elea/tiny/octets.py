@@ -69,8 +69,8 @@ class Event:
     """Something that happened, by `kind`:
 
     `opened`; `closed` (status: the reason); `declared` (status, id: the first that failed); `sample` (id, prid, name,
-    payload: an id of 0 means that it came by name); `end` of a pull (id); `resource` (id, name: what the other node calls
-    `prid` in samples that are pulled by wildcards).
+    payload: an id of 0 means that it came by name); `end` of a pull (id); `resource` (id, name: what the other node
+    calls `prid` in samples that are pulled by wildcards).
     """
 
     __slots__ = ("id", "kind", "name", "payload", "prid", "status")

@@ -10,7 +10,7 @@ import pytest
 from elea.io import udp
 from elea.io.dial import connect
 from elea.io.linkerrors import BatchTooLarge, LinkClosed
-from elea.io.udp import UDP_MTU, UdpSourceLink
+from elea.io.udp import UDP_MTU, UdpSourceLink, path_mtu
 from tests.unit.io.ends import PATIENCE, accepting, in_thread, pair, read_batches, receive_batch, repeat, until
 
 HERE = "udp/127.0.0.1:0"
@@ -188,3 +188,8 @@ def test_listener_that_closes_ends_its_links() -> None:
         assert receive_batch(far) is None
         with pytest.raises(LinkClosed):
             far.send(b"x")
+
+
+def test_a_path_tells_what_it_carries_in_one_piece() -> None:
+    assert path_mtu("udp/127.0.0.1:7447") > 1_472
+    assert [path_mtu(other) for other in ("sim/b", "tcp/127.0.0.1:7447", "udp/nowhere:x", "udp/[zz::]:1")] == [0] * 4

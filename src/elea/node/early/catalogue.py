@@ -32,6 +32,8 @@ class Catalogue:
     """Resources by key; the one that was spoken of least recently gives way."""
 
     def __init__(self, limit: int = EARLY_TAGS) -> None:
+        self.version = 0
+        """Changes whenever something else is known of a resource."""
         self.forgotten = 0
         """Resources that gave way."""
         self._limit = limit
@@ -60,6 +62,7 @@ class Catalogue:
             if before is not None:
                 self._octets -= _octets(key, before)
             self._known[key] = known
+            self.version += 1
             self._octets += _octets(key, known)
             while len(self._known) > self._limit or self._octets > EARLY_TAGS_OCTETS:
                 self._octets -= _octets(*self._known.popitem(last=False))

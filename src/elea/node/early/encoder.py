@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, cast
 
 from elea.io.linkerrors import LinkClosed, worse
 from elea.model.errors import NotExpressible
-from elea.node.plainencoder import PlainWay
-from elea.space.way import Collector, Encoder, Way
+from elea.space.way import Collector, Encoder, Publication, Way
 from elea.wire.details import RawSample, is_deletion
 
 if TYPE_CHECKING:
+    from elea.io.outbox import Outbox
     from elea.model.errors import EleaError
-    from elea.node.early.catalogue import Known
+    from elea.node.early.catalogue import Catalogue, Known
     from elea.node.early.face import EarlyFace
-    from elea.node.early.subscriptions import Address
+    from elea.node.early.subscriptions import Address, Subscriptions
     from elea.space.face import Face
 
 __all__ = ["EarlyEncoder", "EarlyWay"]
@@ -37,25 +37,40 @@ class EarlyEncoder(Encoder):
         return _EarlyCollector(waits)
 
 
-class EarlyWay(PlainWay):
+class EarlyWay(Way):
     """Samples of one key to one face."""
 
     def __init__(self, key: str, faces: tuple[Face, ...], encoder: Encoder) -> None:
         super().__init__(key, faces, encoder)
         self.face = cast("EarlyFace", faces[0])
+        self._subscriptions: Subscriptions = self.face.subscriptions
+        self._catalogue: Catalogue = self.face.catalogue
         self._version = -1
+        self._catalogued = -1
         self._known: Known | None = None
         self._addresses: list[Address] = []
 
+    def is_current(self) -> bool:
+        """Whether samples are still written as `addresses` said last."""
+        return self._subscriptions.version == self._version and self._catalogue.version == self._catalogued
+
     def addresses(self) -> list[Address]:
         """How samples are written now."""
-        face = self.face
-        known = face.catalogue.get(self.key)
-        version = face.subscriptions.version
+        if self.is_current():
+            return self._addresses
+        version, self._catalogued = self._subscriptions.version, self._catalogue.version
+        known = self._catalogue.get(self.key)
         if version != self._version or known is not self._known:
-            self._addresses = face.addresses(self.key, known)
+            self._addresses = self.face.addresses(self.key, known)
             self._version, self._known = version, known
         return self._addresses
+
+    def is_full(self, qos: int, reliable: bool) -> bool:
+        outbox = self.face.outbox
+        return outbox.error is None and outbox.is_full(int(reliable))
+
+    def publication(self, meta: bytes | None, qos: int, reliable: bool) -> Publication:
+        return EarlyPublication(self, meta, qos, reliable)
 
     def put(self, meta: bytes | None, payload: bytes, qos: int, reliable: bool) -> EleaError | None:
         if is_deletion(meta):
@@ -70,6 +85,43 @@ class EarlyWay(PlainWay):
         return lost
 
 
+class EarlyPublication(Publication):
+    """A look whether samples are still written as before, and one append for each address."""
+
+    def __init__(self, way: EarlyWay, meta: bytes | None, qos: int, reliable: bool) -> None:
+        self._way = way
+        self._outbox: Outbox = way.face.outbox
+        self._meta = meta
+        self._qos = qos
+        self._reliable = reliable
+        self._fronts: list[tuple[bytes, bool]] = []
+        """What stands before a payload, and whether it goes by the reliable channel; if nobody has to be asked."""
+
+    def put(self, payload: bytes) -> EleaError | None:
+        if not self._fronts or not self._way.is_current():
+            self._fronts = self._straight()
+            if not self._fronts:
+                return self._way.put(self._meta, payload, self._qos, self._reliable)
+        lost: EleaError | None = None
+        for front, reliable in self._fronts:
+            try:
+                droppable = not reliable or not self._qos & 8
+                self._outbox.put(int(reliable), (front, payload), len(front) + len(payload), droppable)
+            except LinkClosed as error:
+                lost = worse(lost, error)
+        return lost
+
+    def _straight(self) -> list[tuple[bytes, bool]]:
+        """The fronts, if no subscriber has a predicate, pulls, or gets what is stored first."""
+        found: list[tuple[bytes, bool]] = []
+        for address in self._way.addresses():
+            if address.wheres or is_deletion(self._meta) or (address.to is not None and address.to.has_to_wait):
+                return []
+            reliable = self._reliable and (address.to is None or address.to.reliable)
+            found.append((address.reliable if reliable else address.best_effort, reliable))
+        return found
+
+
 class _EarlyCollector(Collector):
     """Sends at once: the outbox collects."""
 
@@ -77,12 +129,11 @@ class _EarlyCollector(Collector):
         self._waits = waits
 
     def add(self, way: Way, run: list[RawSample], reliable: bool, now_ns: int, is_stamped: bool) -> None:
-        face = cast(EarlyWay, way).face
-        if any(is_deletion(raw[4]) for raw in run):
-            kept = [raw for raw in run if not is_deletion(raw[4])]
-            face.deletions += len(run) - len(kept)
-            run = kept
-        if run:
+        early = cast(EarlyWay, way)
+        face = early.face
+        kept = [raw for raw in run if not is_deletion(raw[4])]
+        face.deletions += len(run) - len(kept)
+        if kept:
             led = not self._waits or face.node.loop.is_led_here()
-            for address in cast(EarlyWay, way).addresses():
-                face.forward_run(address, way.key, run, reliable, led)
+            for address in early.addresses():
+                face.forward_run(address, way.key, kept, reliable, led)

@@ -82,7 +82,9 @@ class EarlyFace(OutboxFace):
         self.unspeakable = 0
         """Control messages of the space that its dialect has no words for: queryables, tokens."""
         session = neighbour.session
-        self.subscriptions = Subscriptions(neighbour.names, session.prefix, has_tags=session.profile.has_tags)
+        self.subscriptions: Subscriptions = Subscriptions(
+            neighbour.names, session.prefix, has_tags=session.profile.has_tags
+        )
         self.pulling = Pulling(self)
         self.asking = Asking(self)
         self.arrivals = Arrivals(self)
@@ -254,7 +256,7 @@ class EarlyFace(OutboxFace):
 
     def put(self, address: Address, key: str, meta: bytes | None, payload: bytes, qos: int, reliable: bool) -> None:
         """Send a sample of this process; waits as its quality of service says. Raises LinkClosed."""
-        run: Sequence[RawSample] = ((0, 0, b"", qos, meta, payload),)
+        run: Sequence[RawSample] = [(0, 0, b"", qos, meta, payload)]
         if not self._chosen(address, key, run) or self._is_kept(address.to, key, run):
             return
         reliable = reliable and (address.to is None or address.to.reliable)
@@ -289,7 +291,7 @@ class EarlyFace(OutboxFace):
 
     def _is_kept(self, one: Subscription | None, key: str, run: Sequence[RawSample]) -> bool:
         """Whether a subscriber does not get samples now: it pulls, has windows, or reads what is stored."""
-        if one is None or (not one.is_paced and one.backlog is None):
+        if one is None or not one.has_to_wait:
             return False
         return self.pulling.keep(one, key, run)
 

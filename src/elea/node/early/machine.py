@@ -28,7 +28,7 @@ from elea.protocol.early.automata import State
 from elea.protocol.early.conduit import Arrived
 from elea.protocol.early.declarations import Status, durability_of
 from elea.protocol.early.neighbour import Neighbour
-from elea.protocol.early.numbered import Entry
+from elea.protocol.early.numbered import Entry, vle
 from elea.protocol.early.session import Ended, Opened, Session
 from elea.protocol.early.terms import Agreement, Offer, Reason
 from elea.space.face import Entity, Subject
@@ -266,7 +266,7 @@ class EarlyMachine(Machine):
             refusal = connection.recognise(node_id)
             if refusal is not None:
                 raise SessionRefused(int(Reason.GENERIC), f"no session with {NodeId(node_id)}: {refusal.value}")
-        self.outbox = connection.make_outbox(self._take, room=self.session.offer.mtu, told=True)
+        self.outbox = connection.make_outbox(self._take, room=agreement.mtu or self.session.offer.mtu, told=True)
         link = connection.link
         role = self._role(node.role, agreement.is_broker)
         subject = Subject(node_id, role, user=self._user, link=link.remote, local=link.local)
@@ -404,14 +404,14 @@ class EarlyMachine(Machine):
             return [], 0, 0
         with self.lock:
             packets, used, octets = self.session.take(key, queue, most, now, TAKEN_AT_ONCE)
-            if used and not self._timer_at <= now + self.session.synch_period:
+            if used and not self._timer_at <= now + self.session.round_trip.timeout:
                 self._rearm()
         if further is not None:
             further.say(packets)
             return [], used, octets
         if not self._streamed:
             return [(packet,) for packet in packets], used, octets
-        return [(one,) for one in sized(packets, True)], used, octets
+        return [(vle(len(packet)), packet) for packet in packets], used, octets
 
     def _rearm(self) -> None:
         """A deadline has come that is before the one that is waited for."""

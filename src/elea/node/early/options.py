@@ -8,6 +8,7 @@ from typing import Final
 from elea.io.link import Link
 from elea.io.linkerrors import LocatorError
 from elea.io.locator import Locator, nearest
+from elea.io.udp import path_mtu
 from elea.model.limits import EARLY_STREAM_WINDOW_BYTES, EARLY_WINDOW_BYTES, MAX_PACKET, SN_BITS_MAX, SN_BITS_MIN
 from elea.model.qos import Role
 from elea.protocol.early.profile import PAPERS, PROFILES, Profile
@@ -17,6 +18,9 @@ __all__ = ["Options", "options_of"]
 
 UDP_MTU: Final = 1_472
 """Bytes of a datagram that an Ethernet carries in one piece (Z18-FRM-04)."""
+
+PACKETS: Final = 8
+"""How many of the largest packets a window has: if one of a few were lost, all the others would wait for it."""
 
 LEAST_MTU: Final = 20
 LIFETIME: Final = 2.0
@@ -57,6 +61,7 @@ class Options:
             conduits=self.conduits,
             commit_mode=COMMIT_MODE,
             mtu=mtu,
+            largest=self._largest(link, mtu),
             lifetime=LIFETIME if is_loose else 0.0,
             window_bytes=EARLY_STREAM_WINDOW_BYTES if link.reliable else EARLY_WINDOW_BYTES,
             is_broker=role is Role.ROUTER,
@@ -68,6 +73,12 @@ class Options:
         if not is_loose or mtu < SHORT_MTU or self.profile is not PAPERS:
             return made
         return replace(made, sn_bits=DATAGRAM_BITS)
+
+    def _largest(self, link: Link, mtu: int) -> int:
+        """What a datagram may have between nodes that both take more than an Ethernet carries; 0 for no more."""
+        if link.streamed or link.reliable or self.mtu is not None or self.profile is not PAPERS:
+            return 0
+        return max(mtu, min(path_mtu(link.remote), link.mtu, EARLY_WINDOW_BYTES // PACKETS))
 
 
 def options_of(text: str) -> Options:

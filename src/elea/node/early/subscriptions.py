@@ -68,6 +68,11 @@ class Subscription:
         """Whether its samples wait for a pull or for a window."""
         return self.mode is not PUSH
 
+    @property
+    def has_to_wait(self) -> bool:
+        """Whether it does not get samples at once: it pulls, has windows, or reads what is stored."""
+        return self.is_paced or self.backlog is not None
+
 
 class Address(NamedTuple):
     """How a sample is written for one subscriber: what stands before its payload, on either channel."""

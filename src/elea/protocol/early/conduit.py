@@ -38,7 +38,7 @@ class Conduit:
         self.best_effort = Sender(
             bits,
             reliable=False,
-            mtu=offer.mtu,
+            mtu=agreement.mtu or offer.mtu,
             marker=self.marker,
             lifetime=offer.lifetime,
             batches=agreement.takes_batches,
@@ -47,7 +47,7 @@ class Conduit:
         self.reliable = Sender(
             bits,
             reliable=True,
-            mtu=offer.mtu,
+            mtu=agreement.mtu or offer.mtu,
             marker=self.marker,
             window=offer.window,
             window_bytes=offer.window_bytes,
@@ -62,6 +62,8 @@ class Conduit:
         self.queues: tuple[list[bytes], list[bytes]] = ([], [])
         self.synched = 0.0
         """When the other node was told last what is under way."""
+        self.probes = 0
+        """How often since then it was told so and said nothing."""
         self.heard = 0.0
         """When it last acknowledged something."""
         self.migrating: tuple[Any, Conduit] | None = None
@@ -100,6 +102,8 @@ class Conduit:
             if migrating is not None:
                 self._move(message.sn, *migrating)
             if self._trusts:
+                return self._whole(self._pieces, message.sn, message, frag, space, True)
+            if self.receiver.passes(message.sn, message.sync):
                 return self._whole(self._pieces, message.sn, message, frag, space, True)
             size = _size(getattr(message, "payload", b""))
             self.receiver.arrive(message.sn, message.sync, (message, frag, space), size)

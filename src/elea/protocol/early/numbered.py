@@ -18,6 +18,7 @@ from elea.wire.primitives import write_nat
 
 __all__ = [
     "BATCHED",
+    "BYTE",
     "DATA",
     "HEAD",
     "RELIABLE",
@@ -47,15 +48,16 @@ CONDUIT: Final = 19
 FRAG: Final = 18
 COMPACT: Final = 0x80
 
-_SHORT: Final = tuple(bytes([value]) for value in range(128))
+BYTE: Final = tuple([bytes([value]) for value in range(256)])
+"""Every byte by itself."""
 
 
 def vle(value: int) -> bytes:
     """A natural in its shortest form."""
     if value < 128:
-        return _SHORT[value]
+        return BYTE[value]
     if value < 16384:
-        return bytes((value & 0x7F | 0x80, value >> 7))
+        return BYTE[value & 0x7F | 0x80] + BYTE[value >> 7]
     out = bytearray()
     write_nat(out, value, "value")
     return bytes(out)

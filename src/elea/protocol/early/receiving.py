@@ -71,7 +71,6 @@ class Receiver(Generic[T]):
         """Behind the last number that is known to have been sent."""
         self._is_placed = False
         """Whether it is known with which number the channel begins: 0, unless a Synch came before anything else."""
-        self._nacked = (-1, -1)
         self._is_recovering = False  # something has been asked for
         self._unsafe: deque[list[int]] = deque()  # numbers delivered and held back, with how often
 
@@ -93,7 +92,19 @@ class Receiver(Generic[T]):
             return
         self._ahead[sn] = (item, size)
         self._ahead_bytes += size
+        if ahead and sn != self._end and distance(self.expected, self._end, self._bits) < min(SPAN, ahead):
+            self.is_answering = True  # something is missing that was not known to be, and can be asked for
         self._know(successor(sn, self._bits))
+
+    def passes(self, sn: int, sync: bool) -> bool:
+        """Whether a message that has come is the next one and nothing waits: it is taken then, as nearly all are."""
+        if sn != self.expected or self._ahead or self.barriers:
+            return False
+        self.is_answering = self.is_answering or sync or self._is_recovering
+        self._is_placed = True
+        self.expected = successor(sn, self._bits)
+        self._know(self.expected)
+        return True
 
     def ready(self) -> list[tuple[int, T]]:
         """What is in order, with its numbers, taken."""
@@ -115,8 +126,6 @@ class Receiver(Generic[T]):
             gone = [sn for sn in self.barriers if distance(self.expected, sn, self._bits) >= self._half]
             for sn in gone:
                 del self.barriers[sn]
-        if self._ahead and self._nacked != (self.expected, self._end) and self.expected not in self._ahead:
-            self.is_answering = True  # something is missing that was not known to be
         return found
 
     def synch(self, sn: int, count: int, sync: bool) -> None:
@@ -176,7 +185,6 @@ class Receiver(Generic[T]):
     def answer(self) -> AckNackFields:
         """What an AckNack says now."""
         self.is_answering = self._is_recovering = False
-        self._nacked = (self.expected, self._end)
         if self._unsafe:  # nothing can be asked for without acknowledging all before it
             return AckNackFields(self._unsafe[0][0], None)
         known = distance(self.expected, self._end, self._bits)

@@ -23,7 +23,7 @@ class RoundTrip:
     >>> trip = RoundTrip()
     >>> hash = trip.asked(10.0)
     >>> trip.answered(hash, 10.040)
-    True
+    10.0
     >>> round(trip.estimate, 3), round(trip.timeout, 3)
     (0.04, 0.12)
     """
@@ -44,11 +44,19 @@ class RoundTrip:
             del self._asked[next(iter(self._asked))]
         return hash
 
-    def answered(self, hash: int, now: float) -> bool:
-        """A pong has come; False if nobody asked for it."""
+    @property
+    def patience(self) -> float:
+        """Seconds in which a message may still arrive, or the word that it did: somewhat more than a round trip.
+
+        Less than `timeout`: who is told that something is missing need not wait as long as who is told nothing.
+        """
+        return max(self.estimate + max(2 * self._variation, self.estimate / 8), LEAST) if self.measured else INITIAL
+
+    def answered(self, hash: int, now: float) -> float | None:
+        """A pong has come: when its ping left, None if nobody asked for it."""
         since = self._asked.pop(hash, None)
         if since is None:
-            return False
+            return None
         took = max(0.0, now - since)
         if self.measured:
             self._variation += (abs(took - self.estimate) - self._variation) / 4
@@ -57,4 +65,4 @@ class RoundTrip:
             self.estimate, self._variation = took, took / 2
         self.measured += 1
         self.timeout = min(max(self.estimate + 4 * self._variation, LEAST), MOST)
-        return True
+        return since

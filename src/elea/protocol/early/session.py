@@ -18,6 +18,7 @@ from elea.protocol.early.generation import Generation
 from elea.protocol.early.numbered import Entry, conduit_marker
 from elea.protocol.early.roundtrip import PING_SECONDS, RoundTrip
 from elea.protocol.early.rules import Terms, check_packet
+from elea.protocol.early.sending import UNASKED_SECONDS
 from elea.protocol.early.terms import Agreement, Offer, Reason
 from elea.wire.early_dialect import lenient_codec
 
@@ -31,6 +32,9 @@ PATIENT_SYNCHS: Final = 20
 
 STUBBORN: Final = 6
 """How many times as long one may acknowledge without anything getting on: a store may be slow."""
+
+PINGS: Final = 4
+SHORTEST_PING: Final = 0.002
 
 ASCII_ZERO: Final = 0x30
 TALKING: Final = (State.OPEN, State.CLOSING)
@@ -257,7 +261,10 @@ class Session:
 
     def _acknowledged(self, conduit: Conduit, message: Any, now: float) -> None:
         conduit.heard = now
-        again = conduit.reliable.acknowledged(message.sn, message.mask, now, self.round_trip.timeout)
+        conduit.probes = 0
+        again = conduit.reliable.acknowledged(message.sn, message.mask, now, self.round_trip.patience)
+        if conduit.reliable.is_recovering:
+            self._next_ping = min(self._next_ping, now + self._ping_period(True))
         if again is None:
             # At most one for each round trip: an AckNack that others have overtaken is no reason for a storm.
             if now >= conduit.synched + self.round_trip.estimate:
@@ -411,12 +418,16 @@ class Session:
     def _on_ping(self, message: Any, now: float, events: list[Event]) -> None:
         if not getattr(message, "ispong", False):
             self._say(self.generation.pong(message.hash))
-        elif not self.round_trip.answered(message.hash, now):
-            self.dropped += 1
+        else:
+            self._on_pong(message, now, events)
 
     def _on_pong(self, message: Any, now: float, events: list[Event]) -> None:
-        if not self.round_trip.answered(message.hash, now):
+        since = self.round_trip.answered(message.hash, now)
+        if since is None:
             self.dropped += 1
+            return
+        for conduit in self.conduits.values():
+            conduit.reliable.landed(since)
 
     def _on_hello(self, message: Any, now: float, events: list[Event]) -> None:
         self.dropped += 1  # nobody here has asked: scouting has sockets of its own
@@ -469,8 +480,8 @@ class Session:
             dues.append(self.last_heard + self.agreement.peer_lease)
         for conduit in self.conduits.values():
             if conduit.reliable.held:
-                dues += (conduit.synched + self.synch_period, self._next_ping)
-                again = conduit.reliable.repeats_at(self.round_trip.timeout)
+                dues += (self._synch_at(conduit), self._next_ping)
+                again = conduit.reliable.repeats_at(self.round_trip.patience)
                 if again is not None:
                     dues.append(again)
             for sender, queue in ((conduit.best_effort, conduit.queues[0]), (conduit.reliable, conduit.queues[1])):
@@ -497,14 +508,15 @@ class Session:
             if conduit.reliable.held:
                 if self._is_hopeless(conduit, now):
                     return self._give_up()
-                again = conduit.reliable.repeat(now, self.round_trip.timeout)
+                again = conduit.reliable.repeat(now, self.round_trip.patience)
                 if again:
                     self._packets += again
                     conduit.sent(1, now)
-                if now >= conduit.synched + self.synch_period:
+                if now >= self._synch_at(conduit):
+                    conduit.probes += 1
                     self._synch(conduit, now)
                 if now >= self._next_ping:
-                    self._next_ping = now + (PING_SECONDS if self.round_trip.measured else 2 * self.round_trip.timeout)
+                    self._next_ping = now + self._ping_period(conduit.reliable.is_recovering)
                     self._say(self.generation.ping(self.round_trip.asked(now)))
         if self.offer.lease and now >= self.last_sent + self.offer.lease / KEEP_ALIVES and not self._control:
             self._say(self.generation.messages.KeepAlive(self.offer.pid))
@@ -531,15 +543,31 @@ class Session:
         self._send_open(now)
         return []
 
+    def _ping_period(self, recovering: bool) -> float:
+        """Seconds between two pings: several a round trip while messages are lost, since pongs say what has landed."""
+        if not self.round_trip.measured:
+            return 2 * self.round_trip.timeout
+        return max(self.round_trip.estimate / PINGS, SHORTEST_PING) if recovering else PING_SECONDS
+
     @property
     def synch_period(self) -> float:
         """Seconds between two Synchs while something is not acknowledged (Z18-REL-10)."""
         return max(2 * self.round_trip.timeout, SYNCH_SECONDS)
 
+    def _synch_at(self, conduit: Conduit) -> float:
+        """When the next one is due: soon if an answer should have come, then less and less often.
+
+        At once, nearly, if something was sent since the last answer, which nobody has asked about.
+        """
+        if not conduit.reliable.is_asking:
+            return max(conduit.synched, conduit.heard) + UNASKED_SECONDS
+        return conduit.synched + min(self.round_trip.timeout * (1 << min(conduit.probes, 8)), self.synch_period)
+
     def _synch(self, conduit: Conduit, now: float) -> None:
         """Say what is under way, so that the loss of the last message is noticed (Z18-REL-10)."""
         conduit.synched = now
         sender = conduit.reliable
+        sender.is_asking = True
         count = len(sender) or None
         self._say(self.generation.messages.Synch(sender.next, True, count is not None, count), conduit.marker)
 

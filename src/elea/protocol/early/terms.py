@@ -72,6 +72,9 @@ BROKER: Final = 2
 PEER: Final = 4
 """Features: what a node is, which the papers let only Hello say."""
 
+LARGE: Final = 8
+"""Feature: packets of any size are taken, also where others have to keep to 1472 bytes (Z18-FRM-04)."""
+
 
 def nat_octets(value: int) -> bytes:
     """A natural as octets."""
@@ -123,6 +126,8 @@ class Offer:
     """Told as the client hash: by it a repeated Open is known from one of a restarted node."""
     batches: bool = True
     mtu: int = 1472
+    largest: int = 0
+    """The largest packet for a node that takes any, if that is more; without it such packets are not asked for, too."""
     window: int = EARLY_WINDOW
     window_bytes: int = EARLY_WINDOW_BYTES
     lifetime: float = 0.0
@@ -181,7 +186,7 @@ class Offer:
             listed.append(m.Property(PropertyId.COMMIT_MODE, nat_octets(self.commit_mode)))
         if asks and self.nonce is not None:
             listed.append(m.Property(PropertyId.CLIENT_HASH, self.nonce))
-        features = BATCHES * self.batches | BROKER * self.is_broker | PEER * self.is_peer
+        features = BATCHES * self.batches | BROKER * self.is_broker | PEER * self.is_peer | LARGE * (self.largest > 0)
         if features:
             listed.append(m.Property(PropertyId.FEATURES, nat_octets(features)))
         return listed
@@ -200,6 +205,8 @@ class Agreement:
     nonce: bytes | None = None
     is_broker: bool | None = None
     """Whether the other node is a broker or, if not, a peer; None if it does not say."""
+    mtu: int = 0
+    """The largest packet to send, if it is not that of the offer."""
 
     @classmethod
     def of_open(cls, message: Any, offer: Offer) -> Agreement:
@@ -250,6 +257,7 @@ def _agreement(
             features & BATCHES != 0,
             value_of(properties, PropertyId.CLIENT_HASH),
             bool(features & BROKER) if features & (BROKER | PEER) else None,
+            max(offer.mtu, offer.largest) if features & LARGE else 0,
         )
     except ValueError as error:
         raise _refused(Reason.UNSUPPORTED_PARAMETER, str(error)) from None

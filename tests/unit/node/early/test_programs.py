@@ -13,7 +13,7 @@ from elea.api.pacedsubscriber import PacedSubscriber
 from elea.api.wirepulls import WirePullSubscriber
 from elea.io.udp import UdpLink
 from elea.model.errors import NotExpressible, SessionClosed
-from tests.unit.node.early.client import WAIT
+from tests.unit.node.early.client import WAIT, EarlyClient
 from tests.unit.node.early.conftest import locator_of
 from tests.unit.node.storage.serving import eventually
 from tests.unit.node.test_dialect import await_subscriber, config
@@ -248,6 +248,55 @@ def test_two_peers_need_no_broker(protocol: str) -> None:
 
             assert received(first, 1) == [("a/1", "y")]
             assert received(second, 1) == [("b/1", "x")]
+
+
+def test_a_publisher_writes_as_its_subscribers_have_declared_meanwhile() -> None:
+    with elea.open(config("peer", listen__endpoints=["tcp/127.0.0.1:0?dialect=zenoh2018"])) as peer:
+        (locator,) = peer._runtime.links.locators("zenoh2018")
+        publisher = peer.declare_publisher("home/a", congestion_control=BLOCK)
+        with EarlyClient(locator, is_peer=True) as device:
+            device.subscribe(2, "zenoh://home/**")
+            await_subscriber(peer, "home/a")
+            publisher.put("1")
+            publisher.put("2")
+            device.await_samples(2)
+            before = len(device.seen)
+
+            assert device.declare(device.m.ResourceDecl(4, b"zenoh://home/a")) == 0
+            publisher.put("3")
+            device.await_samples(3)
+            publisher.put("4")
+            device.await_samples(4)
+
+        assert device.payloads() == [b"1", b"2", b"3", b"4"]
+        assert {type(one).__name__ for one in device.seen[:before]} == {"WriteData"}
+        assert [(one.id, one.prid) for one in device.seen[before:]] == [(2, 4)] * 2
+
+
+def test_nodes_of_one_machine_send_each_other_packets_larger_than_an_ethernet_carries(
+    router: elea.Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    largest: dict[str, int] = {}
+    send = UdpLink.try_send
+
+    def noted(link: UdpLink, data: Any) -> int:
+        size = sum(map(len, data)) if isinstance(data, list | tuple) else len(data)
+        largest[link.remote] = max(size, largest.get(link.remote, 0))
+        return send(link, data)
+
+    monkeypatch.setattr(UdpLink, "try_send", noted)
+    found: dict[str, list[elea.Sample]] = {"all": [], "few": []}
+    for name, options in (("all", ""), ("few", ";mtu=1000")):
+        locator = locator_of(router, "zenoh2018", "udp") + options
+        with (
+            elea.open(config("client", connect__endpoints=[locator])) as session,
+            router.declare_subscriber("a", found[name].append),
+        ):
+            await_subscriber(session, "a")
+            session.put("a", bytes(10_000), congestion_control=BLOCK)
+            eventually(lambda name=name: len(found[name]) == 1, "the sample")  # type: ignore[misc]
+        assert max(largest.values()) > 10_000 if name == "all" else max(largest.values()) <= 1_000
+        largest.clear()
 
 
 @pytest.mark.parametrize("dialect", ["zenoh2018", "xrce2017"])
