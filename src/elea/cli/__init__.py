@@ -30,6 +30,7 @@ VERBS: Final = {
     "ping": "measure how long a sample takes there and back",
     "scout": "look for nodes in the network",
     "trace": "show every message between two nodes, from between them",
+    "capture": "record the samples put to keys into a file, with lag and drops",
     "store": "look into the logs of a broker, check them, and move them",
     "offsets": "print where the logs of a broker begin and end, for Spark",
     "up": "publish, receive and call over uProtocol, and show what its bytes mean",
