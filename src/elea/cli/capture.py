@@ -35,7 +35,8 @@ tools and the like), .parquet, or .arrows (an Arrow IPC stream). Every file can 
 this command is killed; of a Parquet file FILE.arrows is there then. examples:
   elea capture 'home/**' -o drive.mcap -e tcp/127.0.0.1:7447
   elea capture 'fleet/**' -o fast.parquet --where "speed > 2"
-  elea capture 'home/**' -o day.mcap --max-size 1GB --max-time 1h      day-0001.mcap, day-0002.mcap, …"""
+  elea capture 'home/**' -o day.mcap --max-size 1GB --max-time 1h      day-0001.mcap, day-0002.mcap, …
+  elea replay drive.mcap                                               puts it all again"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from elea.recorder.capturefiles import open_capture, open_captures
 from elea.recorder.recorder import Figures, Recorder
+from elea.recorder.replayer import Replayer
 from elea.recorder.rotation import Rotation
 
-__all__ = ["Figures", "Recorder", "Rotation", "open_capture", "open_captures"]
+__all__ = ["Figures", "Recorder", "Replayer", "Rotation", "open_capture", "open_captures"]
