@@ -32,6 +32,7 @@ VERBS: Final = {
     "trace": "show every message between two nodes, from between them",
     "capture": "record the samples put to keys into a file, with lag and drops",
     "replay": "put the samples of captures again, at their pace or as fast as possible",
+    "plot": "draw values over time, of captures or as they come",
     "store": "look into the logs of a broker, check them, and move them",
     "offsets": "print where the logs of a broker begin and end, for Spark",
     "up": "publish, receive and call over uProtocol, and show what its bytes mean",

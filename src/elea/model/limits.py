@@ -102,6 +102,8 @@ __all__ = [
     "PACED_OCTETS",
     "PACED_SAMPLES",
     "PATIENCE",
+    "PLOT_LINES",
+    "PLOT_POINTS",
     "PREDICATES_DECLARED",
     "PREDICATE_CHARS",
     "PREDICATE_DEPTH",
@@ -699,3 +701,9 @@ Arrow's offsets can say. A file that promises more is refused before anything is
 MCAP_DETAILS_KEPT: Final = 64
 """Chunks whose details are remembered while an MCAP file is read. The recorder writes them just before their samples;
 a tool that sorts messages may have moved them a little."""
+
+PLOT_LINES: Final = 12
+"""Lines of one plot: nobody can tell more of them apart. Values of further keys are counted."""
+
+PLOT_POINTS: Final = 50_000
+"""Points of a line that are kept: more than a screen has columns. Of more, least and greatest of neighbours stay."""

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from elea.model.errors import ArrowRefused, CaptureDamaged, CaptureFull, InvalidSample
 from elea.recorder.appendfile import FULL, AppendFile
+from elea.recorder.capturefiles import Capture
 from elea.recorder.samplebatch import SCHEMA, sample_batch
 from elea.store.entrance import CUT_OFF, Form, read_file
 
@@ -110,25 +111,10 @@ def journal_of(path: Path) -> Path:
     return path.with_name(f"{path.name}.arrows")
 
 
-class ArrowCapture:
+class ArrowCapture(Capture):
     """The samples of an Arrow IPC stream: a capture, a journal, or what `elea store export` wrote."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.size = path.stat().st_size
-        self.done = 0
-        """Bytes read so far."""
-        self.is_cut = False
-        """Whether the file ends before it is whole, as after a kill; known when all has been read."""
-        self.facts: dict[str, str] = {}
-        """Nothing: the entrance for Arrow passes over what a schema says besides columns."""
-
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """Batches, in the order of the file.
-
-        Raises:
-            CaptureDamaged: it is no such stream, or something in it is not what it claims.
-        """
         with self.path.open("rb") as file:
             try:
                 for batch in read_file(file, FORM):
@@ -149,24 +135,10 @@ class ArrowCapture:
         return file.read() == END
 
 
-class ParquetCapture:
+class ParquetCapture(Capture):
     """The samples of a Parquet file: a capture, or what `elea store read --parquet` wrote."""
 
-    is_cut: Final = False
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.size = path.stat().st_size
-        self.done = 0
-        """Bytes read so far, about."""
-        self.facts: dict[str, str] = {}
-
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """Batches, in the order of the file.
-
-        Raises:
-            CaptureDamaged: it is no Parquet file, or not one of samples.
-        """
         from pyarrow import parquet
 
         rows = 0

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from elea.model.errors import CaptureDamaged
 
@@ -16,19 +17,27 @@ __all__ = ["FORMATS", "Capture", "check_format", "open_capture", "open_captures"
 FORMATS: Final = (".mcap", ".parquet", ".arrows")
 
 
-class Capture(Protocol):
+class Capture(ABC):
     """The samples of a file, to iterate over once: record batches with the columns of live ones (docs/columnar.md)."""
 
-    path: Path
-    size: int
-    done: int
-    facts: dict[str, str]
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.size = path.stat().st_size
+        self.done = 0
+        """Bytes read so far, about."""
+        self.is_cut = False
+        """Whether the file ends before it is whole, as after a kill; known when all has been read."""
+        self.facts: dict[str, str] = {}
+        """What the recorder wrote of the capture as a whole, as far as it has been read."""
 
-    @property
-    def is_cut(self) -> bool:
-        """Whether the file ends before it is whole."""
+    @abstractmethod
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        """Batches, in the order of the file.
 
-    def __iter__(self) -> Iterator[pa.RecordBatch]: ...
+        Raises:
+            CaptureDamaged: it is not what its name says, or something in it is not what it claims; the batches before
+                are good.
+        """
 
 
 def check_format(path: Path) -> str:

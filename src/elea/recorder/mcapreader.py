@@ -29,6 +29,7 @@ from elea.columnar.arrays import numbers_of, octets_of, texts_of
 from elea.model.errors import CaptureDamaged, EleaError
 from elea.model.limits import MCAP_CHUNK_BYTES, MCAP_CHUNK_ROWS, MCAP_DETAILS_KEPT
 from elea.model.timestamp import ntp64_from_ns
+from elea.recorder.capturefiles import Capture
 from elea.recorder.mcapformat import CAPTURE, DETAILS, DETAILS_COLUMNS, DETAILS_FORM, HEAD, ChannelName
 from elea.recorder.samplebatch import arrivals_of, sample_batch
 from elea.store.entrance import read_stream
@@ -67,18 +68,11 @@ class _Channel(NamedTuple):
     name: ChannelName | None
 
 
-class McapCapture:
-    """The samples of a file, to iterate over once."""
+class McapCapture(Capture):
+    """The samples of an MCAP file."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        self.size = path.stat().st_size
-        self.done = 0
-        """Bytes read so far."""
-        self.is_cut = False
-        """Whether the file ends before it is whole, as after a kill; known when all has been read."""
-        self.facts: dict[str, str] = {}
-        """What the recorder wrote of the capture as a whole, as far as it has been read."""
+        super().__init__(path)
         self.without_details = 0
         """Samples of our own recorder whose details another tool has lost."""
         self._messages = 0
@@ -87,11 +81,6 @@ class McapCapture:
         self._details: dict[str, deque[_Details]] = {}
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """Batches, in the order of the file.
-
-        Raises:
-            CaptureDamaged: it is no MCAP file, or something in it is not what it claims; the batches before are good.
-        """
         with self.path.open("rb") as file:
             if file.read(len(MCAP0_MAGIC)) != MCAP0_MAGIC:
                 raise CaptureDamaged(str(self.path), 0, "it does not begin as an MCAP file does")
