@@ -9,14 +9,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from elea.content import Contents
-from elea.content.contents import UNKNOWN
+from elea.content import Contents, SampleView
 from elea.model.errors import InvalidPredicate
 from elea.model.limits import PLOT_LINES, PLOT_POINTS
 from elea.model.predicate import Predicate
 from elea.model.predicate.closure import path_getter
 from elea.model.predicate.syntax import Field, canonical
 from elea.recorder.samplebatch import nanoseconds
+from elea.wire.details import DEFAULT_QOS
 
 __all__ = ["FieldValues", "field_path"]
 
@@ -70,8 +70,9 @@ class FieldValues:
         for code, time, payload, kind, encoding, schema in rows:
             if kind:
                 continue
-            content = self._contents.decode(encoding, schema, payload)
-            if content is UNKNOWN or not isinstance(content, Mapping):
+            parts = (False, None, encoding, schema, None, None)
+            content = SampleView(names[code], payload, DEFAULT_QOS, parts, self._contents).content()
+            if not isinstance(content, Mapping):
                 self.unreadable += 1
                 continue
             for number, (_, getter) in enumerate(self._getters):
