@@ -23,15 +23,16 @@ ALLOWED = {
     "io": {"model", "notation", "wire", "protocol", "space"},
     "node": {"model", "notation", "wire", "protocol", "space", "content", "store", "columnar", "io"},
     "tiny": set(),
+    "plot": set(),
     "api": {"model", "notation", "wire", "protocol", "space", "content", "store", "columnar", "io", "node"},
 }
 EVERYTHING_BELOW = set(ALLOWED) - {"tiny"}
 """`tiny` stands by itself: a device has nothing else."""
-DOORS = {"aio", "uprotocol", "dds", "spark", "cli", "console", "testing", "demo", "conformance"}
+DOORS = {"aio", "uprotocol", "dds", "spark", "cli", "console", "testing", "demo", "conformance", "recorder"}
 
-BELOW_IO = ("model", "notation", "wire", "protocol", "space", "content", "tiny")
+BELOW_IO = ("model", "notation", "wire", "protocol", "space", "content", "tiny", "plot")
 BANNED = {"asyncio", "socket", "ssl", "time", "random", "os", "threading", "pyspark"}
-COMMAND_LINE_DOORS = {"dds", "uprotocol", "spark", "demo", "conformance"}
+COMMAND_LINE_DOORS = {"dds", "uprotocol", "spark", "demo", "conformance", "recorder"}
 """What the command line may reach besides the layers: it is the door through which people try the others."""
 
 MESSAGE_FORMAT = {"spark/payload/attributecolumns.py", "spark/payload/uprotocol_format.py"}

@@ -34,8 +34,13 @@ class Bulk:
         self._session = session
         self._put_routes: dict[tuple[str, bool], PutRoute] = {}
 
-    def publish(self, batch: pa.RecordBatch | pa.Table | Iterable[tuple[str, IntoZBytes]]) -> int:
+    def publish(
+        self, batch: pa.RecordBatch | pa.Table | Iterable[tuple[str, IntoZBytes]], *, qos: int = RAW_QOS
+    ) -> int:
         """Send the samples of a batch in their order; returns how many, when all have been handed to their links.
+
+        Args:
+            qos: how they travel, as on the wire; with BLOCK, or what does not fit is dropped.
 
         Raises:
             ValueError, InvalidKeyExpr: the batch is not one of samples; what stands before the part that is none has
@@ -47,11 +52,11 @@ class Bulk:
         count = 0
         for part in parts_of(arrow(), batch):
             for start in range(0, part.num_rows, PIECE_ROWS):
-                self._send(Outgoing(part.slice(start, PIECE_ROWS)))
+                self._send(Outgoing(part.slice(start, PIECE_ROWS)), qos)
             count += part.num_rows
         return count
 
-    def _send(self, outgoing: Outgoing) -> None:
+    def _send(self, outgoing: Outgoing, qos: int) -> None:
         import numpy as np
 
         node = self._session._node
@@ -71,9 +76,11 @@ class Bulk:
         )
         for way in range(len(ways)):
             chosen = None if len(ways) == 1 else np.flatnonzero(way_of[codes] == way)
-            self._send_one_way(outgoing, routes, routes[int(np.argmax(way_of == way))], chosen)
+            self._send_one_way(outgoing, routes, routes[int(np.argmax(way_of == way))], chosen, qos)
 
-    def _send_one_way(self, outgoing: Outgoing, routes: list[PutRoute], any_of: PutRoute, chosen: Any) -> None:
+    def _send_one_way(
+        self, outgoing: Outgoing, routes: list[PutRoute], any_of: PutRoute, chosen: Any, qos: int
+    ) -> None:
         """Send rows that go to the same places: in columns if that can be done, else one by one."""
         if not any_of.boxes and len(any_of.ways) == 1 and self._session._node.space.guard is None:
             # Keys that go elsewhere are not chosen; any way stands for theirs.
@@ -81,7 +88,7 @@ class Bulk:
             ways = [
                 route.ways[0] if route.ways and route.ways[0].encoder is first.encoder else first for route in routes
             ]
-            done = first.put_columns(outgoing, ways, chosen, RAW_QOS)
+            done = first.put_columns(outgoing, ways, chosen, qos)
             if done is True:
                 return
             if done is not False:
@@ -90,7 +97,7 @@ class Bulk:
         if any_of.boxes or any_of.ways:
             for row in range(len(outgoing.rows)) if chosen is None else chosen.tolist():
                 code, meta, payload = outgoing.sample(row)
-                routes[code].send(meta, payload, RAW_QOS, True)
+                routes[code].send(meta, payload, qos, True)
 
     def _put_route(self, key: str, numbered: bool) -> PutRoute:
         session = self._session

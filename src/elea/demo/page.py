@@ -11,7 +11,7 @@ from typing import Final
 
 from elea.demo.judge import Check, Latency
 from elea.demo.stage import Outcome
-from elea.spark.pipeline.plots import Series, plot
+from elea.plot.svg import Series, plot
 from elea.spark.pipeline.report import STYLE
 
 __all__ = ["html"]

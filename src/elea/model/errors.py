@@ -19,6 +19,7 @@
                                      AlignmentFailed
       AccessError                    AuthenticationFailed · AccessDenied(action, key)
       ConfigError(path, problem, hint) · CaptureError(file, packet, problem) · PipelineError(file, problems)
+                                     CaptureDamaged(file, at, problem) · CaptureFull(file, size)
       DemoFailed(what, problem, place)
       NotationError(line, column)
 
@@ -39,7 +40,9 @@ __all__ = [
     "BadEnum",
     "BadText",
     "BrokerAway",
+    "CaptureDamaged",
     "CaptureError",
+    "CaptureFull",
     "ConfigError",
     "Congested",
     "ConstraintViolated",
@@ -641,6 +644,25 @@ class CaptureError(EleaError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.file, self.packet, self.problem)
+
+
+class CaptureDamaged(EleaError):
+    """A file that is no capture of samples, or not a whole one: `problem` says what is wrong, from byte `at` on."""
+
+    def __init__(self, file: str, at: int, problem: str) -> None:
+        super().__init__(f"{file} is no capture that can be read, at byte {at}: {problem}")
+        self.file = file
+        self.at = at
+        self.problem = problem
+
+
+class CaptureFull(EleaError):
+    """There is no room for more samples where a capture is written; its first `size` bytes can be read."""
+
+    def __init__(self, file: str, size: int) -> None:
+        super().__init__(f"no room on disk for more of {file}; what was written, {size} bytes, can be read")
+        self.file = file
+        self.size = size
 
 
 class PipelineError(EleaError):

@@ -92,6 +92,12 @@ __all__ = [
     "MAX_ROUTES",
     "MAX_STACK_RECORDS",
     "MAX_WILDCARDS",
+    "MCAP_CHANNELS",
+    "MCAP_CHUNK_BYTES",
+    "MCAP_CHUNK_ROWS",
+    "MCAP_DETAILS_KEPT",
+    "MCAP_SAMPLES",
+    "MCAP_SUMMARY_BYTES",
     "MEMORY_BUDGET",
     "MEMORY_BYTES",
     "MEMORY_PENDING",
@@ -101,6 +107,8 @@ __all__ = [
     "PACED_OCTETS",
     "PACED_SAMPLES",
     "PATIENCE",
+    "PLOT_LINES",
+    "PLOT_POINTS",
     "PREDICATES_DECLARED",
     "PREDICATE_CHARS",
     "PREDICATE_DEPTH",
@@ -719,3 +727,29 @@ UTWIN_BYTES: Final = 16 << 20
 MERGED_POSITIONS: Final = 200_000
 """Positions of a log in one batch of a pipeline's table with `mode = "merge"`, unless the source's options say another
 number: the driver holds the rows of a batch while it merges them."""
+
+MCAP_CHANNELS: Final = 65_535
+"""Channels of one MCAP file: their numbers have 16 bits, and 0 is none. Then the recorder begins another file."""
+
+MCAP_SAMPLES: Final = (1 << 32) - 1
+"""Samples of one MCAP file: their sequence numbers have 32 bits. Then the recorder begins another file."""
+
+MCAP_SUMMARY_BYTES: Final = 64 << 20
+"""What the recorder keeps in memory for the end of an MCAP file: where chunks are. Then it begins another file."""
+
+MCAP_CHUNK_ROWS: Final = 32_768
+"""Samples of one chunk that the recorder writes: if each has a channel of its own, a new file has numbers for all."""
+
+MCAP_CHUNK_BYTES: Final = (2 << 30) - 1
+"""Bytes of a record, or of what a chunk is when it is decompressed: more than the largest sample takes, and as much as
+Arrow's offsets can say. A file that promises more is refused before anything is made of it."""
+
+MCAP_DETAILS_KEPT: Final = 64
+"""Chunks whose details are remembered while an MCAP file is read. The recorder writes them just before their samples;
+a tool that sorts messages may have moved them a little."""
+
+PLOT_LINES: Final = 12
+"""Lines of one plot: nobody can tell more of them apart. Values of further keys are counted."""
+
+PLOT_POINTS: Final = 50_000
+"""Points of a line that are kept: more than a screen has columns. Of more, least and greatest of neighbours stay."""

@@ -35,6 +35,7 @@ from elea.store.columns import SCHEMA
 
 __all__ = [
     "ANSWER",
+    "CUT_OFF",
     "FILE",
     "Form",
     "read_block",
@@ -60,6 +61,9 @@ _EMPTY: Final = pa.py_buffer(b"")
 _STEP: Final = 16 << 20
 _SCHEMAS: Final = 64
 _STAMP: Final = ("ntp64", "stamp_id")
+
+CUT_OFF: Final = "it ends in the middle of a message"
+"""The problem of a file whose writer was stopped."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -185,7 +189,7 @@ def _read(source: BinaryIO, size: int, *, or_end: bool = False) -> bytes:
         parts.append(part)
         left -= len(part)
     if left and not (or_end and left == size):
-        raise BadArrow("it ends in the middle of a message")
+        raise BadArrow(CUT_OFF)
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
@@ -412,7 +416,7 @@ def read_row(data: bytes) -> pa.Table:
             message = frames.Message(metadata)
             at = start + message.body
             if at > len(data):
-                raise BadArrow("it ends in the middle of a message")
+                raise BadArrow(CUT_OFF)
             if message.kind == frames.DICTIONARY and left and not rows:
                 _check_sizes(message.batch(1, 3), message.body)
                 left -= 1

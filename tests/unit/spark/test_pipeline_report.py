@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from elea.model.errors import ExpectationFailed
-from elea.spark.pipeline.plots import Series, plot, ticks
 from elea.spark.pipeline.query import cause_of
 from elea.spark.pipeline.report import Report, SinkReport, html
 from elea.spark.progress import Figures
@@ -90,29 +89,6 @@ def test_text_and_json_say_what_did_not_arrive_and_why() -> None:
     assert "problem: DataLost" in lines
     assert form["sinks"][0]["batch_ms"] == {"median": 300, "p99": 400, "most": 400}
     assert form["sinks"][0]["figures"][3]["lag"] == 7
-
-
-@pytest.mark.parametrize(
-    ("most", "wanted"),
-    [(0, [0, 1]), (7, [0, 2, 4, 6, 8]), (400, [0, 100, 200, 300, 400]), (0.03, [0, 0.01, 0.02, 0.03]), (1e6, None)],
-)
-def test_ticks_are_round_and_reach_the_greatest(most: float, wanted: list[float] | None) -> None:
-    found = ticks(most)
-
-    assert wanted is None or found == wanted
-    assert found[-1] >= most
-    assert 2 <= len(found) <= 6
-
-
-def test_lines_stay_inside_of_their_plot_and_one_point_is_a_dot() -> None:
-    drawn = plot("A & B", [Series("a", ((0, 0), (5, 93), (9, 17))), Series("b", ((0, 5), (9, 5)))])
-    points = [tuple(map(float, one.split(","))) for one in re.findall(r"[\d.]+,[\d.]+", drawn)]
-
-    assert all(52 <= x <= 408 and 30 <= y <= 176 for x, y in points)
-    assert "A &amp; B" in drawn
-    assert drawn.count("<rect") == 2
-    assert "<circle" in plot("one", [Series("a", ((0, 3),))])
-    assert "<svg" in plot("none", [])
 
 
 def test_cause_is_found_in_the_pages_that_spark_prints() -> None:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from html import escape
 from typing import Any, Final
 
-from elea.spark.pipeline.plots import Series, plot
+from elea.plot.svg import Series, plot
 from elea.spark.progress import Figures
 
 __all__ = ["Report", "SinkReport", "html"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Final
 
-__all__ = ["Series", "plot", "ticks"]
+__all__ = ["Series", "plot", "short", "ticks"]
 
 COLOURS: Final = ("#3b7dd8", "#d9822b", "#2e9e6b", "#b0519e")
 WIDTH: Final = 420
@@ -30,24 +30,39 @@ class Series:
     points: tuple[tuple[float, float], ...]
 
 
-def ticks(most: float, wanted: int = 4) -> list[float]:
-    """Round numbers from 0 to at least `most`: steps of 1, 2 or 5 times a power of ten."""
-    if most <= 0:
-        return [0.0, 1.0]
-    rough = most / wanted
+def ticks(most: float, wanted: int = 4, *, least: float = 0.0) -> list[float]:
+    """Round numbers from at most `least` to at least `most`: steps of 1, 2 or 5 times a power of ten."""
+    if not most > least:
+        return [least, least + 1.0]
+    rough = (most - least) / wanted
     size = 10.0 ** math.floor(math.log10(rough))
     step = next(factor * size for factor in (1, 2, 5, 10) if factor * size >= rough * 0.999)
-    return [round(index * step, 12) for index in range(math.ceil(most / step - 1e-9) + 1)]
+    first, last = math.floor(least / step + 1e-9), math.ceil(most / step - 1e-9)
+    return [round(index * step, 12) for index in range(first, last + 1)]
 
 
-def plot(title: str, lines: Sequence[Series], *, x_unit: str = "s", y_unit: str = "", x_most: float = 0.0) -> str:
-    """Lines over time, from zero to the last point, or to `x_most` if that is more; every point is marked."""
+def plot(
+    title: str,
+    lines: Sequence[Series],
+    *,
+    x_unit: str = "s",
+    y_unit: str = "",
+    x_most: float = 0.0,
+    from_zero: bool = True,
+) -> str:
+    """Lines over time, from zero to the last point, or to `x_most` if that is more; every point is marked.
+
+    Args:
+        from_zero: whether values begin at zero, too; if not, at the least of them.
+    """
     found = [point for line in lines for point in line.points]
-    xs, ys = ticks(max([x_most, *(x for x, _ in found)])), ticks(max((y for _, y in found), default=0))
+    least = 0.0 if from_zero else min((y for _, y in found), default=0.0)
+    xs = ticks(max([x_most, *(x for x, _ in found)]))
+    ys = ticks(max((y for _, y in found), default=0), least=least)
 
     def at(x: float, y: float) -> tuple[float, float]:
         across = LEFT + x / xs[-1] * (WIDTH - LEFT - RIGHT)
-        return across, HEIGHT - BOTTOM - y / ys[-1] * (HEIGHT - TOP - BOTTOM)
+        return across, HEIGHT - BOTTOM - (y - ys[0]) / (ys[-1] - ys[0]) * (HEIGHT - TOP - BOTTOM)
 
     parts = [f"<text class='title' x='{LEFT}' y='16'>{escape(title)}</text>"]
     for y in ys:
@@ -55,7 +70,7 @@ def plot(title: str, lines: Sequence[Series], *, x_unit: str = "s", y_unit: str 
         parts.append(f"<line x1='{LEFT}' x2='{WIDTH - RIGHT}' y1='{down:.1f}' y2='{down:.1f}' stroke='var(--line)'/>")
         parts.append(f"<text x='{LEFT - 6}' y='{down + 4:.1f}' text-anchor='end'>{short(y)}{escape(y_unit)}</text>")
     for x in xs:
-        across, _ = at(x, 0)
+        across, _ = at(x, ys[0])
         parts.append(
             f"<text x='{across:.1f}' y='{HEIGHT - 14}' text-anchor='middle'>{short(x)} {escape(x_unit)}</text>"
         )
@@ -72,7 +87,7 @@ def plot(title: str, lines: Sequence[Series], *, x_unit: str = "s", y_unit: str 
 def short(value: float) -> str:
     """A number in few characters: 950, 12.5k, 1.25M."""
     for unit, size in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
-        if value >= size:
+        if abs(value) >= size:
             return f"{value / size:.4g}{unit}"
     return f"{value:.4g}"
 

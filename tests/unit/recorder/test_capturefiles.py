@@ -1,0 +1,301 @@
+"""Captures: what goes into a file comes out of it, whatever happened to its end."""
+
+from __future__ import annotations
+
+import io
+import random
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.ipc
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mcap.reader import NonSeekingReader, make_reader
+from mcap.writer import CompressionType, Writer
+
+from elea.model import limits
+from elea.model.encoding import Encoding
+from elea.model.errors import CaptureDamaged
+from elea.model.timestamp import ntp64_from_ns
+from elea.recorder import Rotation, mcapwriter, open_capture, open_captures
+from elea.recorder.mcapformat import DETAILS
+from elea.recorder.mcapreader import McapCapture
+from tests.unit.recorder.samples import FORMATS, JSON, NOON, batch_of, row, sample_rows, table_of, written
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+@settings(max_examples=25)
+@given(data=st.data())
+def test_what_is_written_is_read(suffix: str, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
+    path = tmp_path_factory.mktemp("captures") / f"some{suffix}"
+    batches = [batch_of(rows) for rows in data.draw(st.lists(st.lists(sample_rows(), min_size=1), max_size=3))]
+
+    written(path, batches)
+
+    capture = open_capture(path)
+    assert table_of(capture).equals(table_of(batches))
+    assert not capture.is_cut
+    assert capture.done == capture.size
+
+
+@pytest.mark.parametrize("compression", ["zstd", "lz4", "none"])
+def test_library_reads_mcap_with_all_its_indexes(tmp_path: Path, compression: str) -> None:
+    rows = [row(number, key=f"home/{number % 5}/temp", schema=b"Temp") for number in range(100)]
+    rows.append(row(100, key="home/1/temp", kind=1, payload=b"", encoding=0))
+    (path,) = written(tmp_path / "a.mcap", [batch_of(rows[:60]), batch_of(rows[60:])], compression=compression)
+
+    with path.open("rb") as file:
+        reader = make_reader(file, validate_crcs=True)
+        summary = reader.get_summary()
+        found = list(reader.iter_messages(topics=[f"home/{n}/temp" for n in range(5)]))
+        metadata = {each.name: each.metadata for each in reader.iter_metadata()}
+
+    assert summary is not None
+    assert summary.statistics is not None
+    assert (summary.statistics.message_count, summary.statistics.chunk_count) == (103, 2)
+    assert [message.data for _, _, message in found] == [each["payload"] for each in rows]
+    assert [message.log_time for _, _, message in found] == [each["arrival"] for each in rows]
+    schema, channel, message = found[7]
+    assert (channel.topic, channel.message_encoding) == ("home/2/temp", "json")
+    assert schema is not None
+    assert (schema.name, schema.encoding, schema.data) == ("Temp", "", b"")
+    assert channel.metadata["zenoh.encoding"] == "application/json;Temp"
+    assert message.publish_time == NOON + 2
+    assert found[-1][1].metadata["zenoh.kind"] == "delete"
+    assert metadata["elea.capture"]["key_expr"] == "home/**"
+    assert metadata["elea.end"] == {"samples": "101", "dropped": "0"}
+
+
+def test_details_are_an_arrow_stream_that_anybody_can_read(tmp_path: Path) -> None:
+    (path,) = written(tmp_path / "a.mcap", [batch_of([row(1, attachment=b"x", qos=29), row(2)])])
+
+    with path.open("rb") as file:
+        ((_, channel, message),) = list(make_reader(file).iter_messages(topics=[DETAILS]))
+    details = pa.ipc.open_stream(message.data).read_all().to_pylist()
+
+    assert message.sequence == 0
+    assert channel.message_encoding == DETAILS
+    assert details == [
+        {"ntp64": row(1)["ntp64"], "stamp_id": b"\x07", "attachment": b"x", "qos": 29},
+        {"ntp64": row(2)["ntp64"], "stamp_id": b"\x07", "attachment": None, "qos": 5},
+    ]
+
+
+@pytest.mark.parametrize("suffix", [".mcap", ".arrows"])
+def test_file_that_was_cut_is_read_up_to_its_last_whole_batch(tmp_path: Path, suffix: str) -> None:
+    batches = [batch_of([row(10 * part + n) for n in range(10)]) for part in range(3)]
+    (path,) = written(tmp_path / f"a{suffix}", batches)
+    whole = path.read_bytes()
+    counts = []
+    for size in [*range(9, len(whole), 17), len(whole) - 1]:
+        path.write_bytes(whole[:size])
+        capture = open_capture(path)
+        found = table_of(capture)
+        counts.append(found.num_rows)
+        assert found.equals(table_of(batches).slice(0, found.num_rows))
+        assert capture.is_cut or found.num_rows == 30
+
+    assert sorted(counts) == counts
+    assert set(counts) == {0, 10, 20, 30}
+
+
+def test_library_reads_a_cut_file_as_far_as_we_do(tmp_path: Path) -> None:
+    (path,) = written(tmp_path / "a.mcap", [batch_of([row(n)]) for n in range(3)])
+    cut = path.read_bytes()[: path.read_bytes().rindex(b"elea.end") - 20]
+    found = []
+    try:
+        for _, channel, message in NonSeekingReader(io.BytesIO(cut)).iter_messages(log_time_order=False):
+            found += [message.data] if channel.topic != DETAILS else []
+    except Exception:  # noqa: BLE001, S110 - what it says at the end of such a file is its own affair
+        pass
+    path.write_bytes(cut)
+
+    assert found == table_of(open_capture(path)).column("payload").to_pylist() == [row(n)["payload"] for n in range(3)]
+
+
+@pytest.mark.parametrize("suffix", [".mcap", ".arrows"])
+def test_damage_is_an_error_of_its_own(tmp_path: Path, suffix: str) -> None:
+    chance = random.Random(20)
+    batch = batch_of([row(n, attachment=b"more", schema=b"s") for n in range(20)])
+    (path,) = written(tmp_path / f"a{suffix}", [batch])
+    whole = path.read_bytes()
+    refused = 0
+    for _ in range(300):
+        data = bytearray(whole)
+        for _ in range(chance.randrange(1, 4)):
+            data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
+        path.write_bytes(data)
+        capture = open_capture(path)
+        try:
+            found = table_of(capture)
+        except CaptureDamaged:
+            refused += 1
+        else:  # Arrow has no checksums
+            assert suffix != ".mcap" or capture.is_cut or found.equals(table_of([batch]))
+
+    assert refused > 30
+
+
+def test_damaged_page_of_a_parquet_file_is_an_error(tmp_path: Path) -> None:
+    (path,) = written(tmp_path / "a.parquet", [batch_of([row(n) for n in range(20)])])
+    data = bytearray(path.read_bytes())
+    at = data.index(b"\x28\xb5\x2f\xfd") + 12  # inside the first page that zstd has made
+    data[at] ^= 1
+    path.write_bytes(data)
+
+    with pytest.raises(CaptureDamaged, match=r"(?i)checksum|crc"):
+        list(open_capture(path))
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_file_that_is_something_else_is_refused(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"a{suffix}"
+    path.write_bytes(b"this is no capture, and never was one" * 10)
+
+    with pytest.raises(CaptureDamaged, match="no capture that can be read, at byte 0"):
+        list(open_capture(path))
+
+
+def test_chunk_that_promises_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (path,) = written(tmp_path / "a.mcap", [batch_of([row(payload=bytes(100_000))])])
+    monkeypatch.setattr("elea.recorder.mcapreader.MCAP_CHUNK_BYTES", 10_000)
+
+    with pytest.raises(CaptureDamaged, match=r"a chunk of \d+ bytes, the limit is 10000 \(MCAP_CHUNK_BYTES\)"):
+        list(open_capture(path))
+
+
+def test_name_says_the_format(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"'a\.bag' ends with none of \.mcap, \.parquet, \.arrows"):
+        open_capture(tmp_path / "a.bag")
+
+
+def test_parquet_that_was_not_finished_tells_where_its_samples_are(tmp_path: Path) -> None:
+    (path,) = written(tmp_path / "a.parquet.arrows", [batch_of([row()])])
+
+    with pytest.raises(CaptureDamaged, match=f"what was recorded is in {path}"):
+        open_capture(tmp_path / "a.parquet")
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_files_are_read_in_the_order_of_their_samples(tmp_path: Path, suffix: str) -> None:
+    paths = written(tmp_path / f"a{suffix}", [batch_of([row(n)]) for n in range(3)], rotation=Rotation(max_bytes=1))
+
+    captures = open_captures(paths[::-1])
+
+    assert [path.name for path in paths] == [f"a-000{n}{suffix}" for n in (1, 2, 3)]
+    assert [capture.path for capture in captures] == paths
+
+
+# -- files of other recorders ------------------------------------------------------------------------------------------
+
+
+def foreign(path: Path, **options: Any) -> None:
+    with path.open("wb") as file:
+        writer: Any = Writer(file, **options)
+        writer.start(profile="ros2")
+        schema = writer.register_schema("std_msgs/msg/String", "ros2msg", b"string data")
+        chatter = writer.register_channel("/chatter", "cdr", schema)
+        state = writer.register_channel("robot/state", "json", 0)
+        odd = writer.register_channel("robot/odd", "text/plain;utf-8", 0)
+        for number in range(3):
+            writer.add_message(chatter, NOON + number, b"\0\1\0\0%d" % number, NOON + number - 5, number)
+            writer.add_message(state, NOON + number, b"{}", NOON + number)
+            writer.add_message(odd, NOON + number, b"text", 0)
+        writer.finish()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"use_chunking": False}, {"compression": CompressionType.LZ4}, {"compression": CompressionType.NONE}],
+    ids=["zstd", "plain", "lz4", "none"],
+)
+def test_file_of_another_recorder_is_read(tmp_path: Path, options: dict[str, Any]) -> None:
+    path = tmp_path / "foreign.mcap"
+    foreign(path, **options)
+
+    found = table_of(McapCapture(path)).to_pylist()
+
+    assert len(found) == 9
+    chatter = next(each for each in found if each["key"] == "chatter")
+    assert (chatter["encoding"], chatter["schema"]) == (Encoding.APPLICATION_CDR.id, b"std_msgs/msg/String")
+    assert (chatter["ntp64"], chatter["stamp_id"]) == (ntp64_from_ns(NOON - 5), b"mcap")
+    assert chatter["payload"] == b"\0\1\0\x000"
+    state = next(each for each in found if each["key"] == "robot/state")
+    assert (state["encoding"], state["schema"], state["qos"], state["kind"]) == (JSON, None, 5, 0)
+    odd = next(each for each in found if each["key"] == "robot/odd")
+    assert (odd["encoding"], odd["schema"]) == (Encoding.TEXT_PLAIN.id, b"utf-8")
+
+
+def test_details_that_another_tool_has_lost_are_counted(tmp_path: Path) -> None:
+    (path,) = written(tmp_path / "a.mcap", [batch_of([row(n) for n in range(5)])])
+    with path.open("rb") as file, (tmp_path / "b.mcap").open("wb") as out:
+        writer: Any = Writer(out)
+        writer.start()
+        for _, channel, message in make_reader(file).iter_messages(topics=["home/1/temp"]):
+            number = writer.register_channel(channel.topic, channel.message_encoding, 0, channel.metadata)
+            writer.add_message(number, message.log_time, message.data, message.publish_time, message.sequence)
+        writer.finish()
+    capture = McapCapture(tmp_path / "b.mcap")
+
+    found = table_of(capture)
+
+    assert found.column("payload").to_pylist() == [row(n)["payload"] for n in range(5)]
+    assert found.column("ntp64").null_count == 5
+    assert capture.without_details == 5
+
+
+def test_merged_captures_keep_their_details_apart(tmp_path: Path) -> None:
+    rows = {name: [row(n, key=name, attachment=name.encode()) for n in range(3)] for name in ("a", "b")}
+    with (tmp_path / "merged.mcap").open("wb") as out:
+        writer: Any = Writer(out)
+        writer.start()
+        for name in rows:
+            (path,) = written(tmp_path / f"{name}.mcap", [batch_of(rows[name])])
+            numbers: dict[int, int] = {}
+            with path.open("rb") as file:
+                for _, channel, message in make_reader(file).iter_messages(log_time_order=False):
+                    if channel.id not in numbers:
+                        numbers[channel.id] = writer.register_channel(
+                            channel.topic, channel.message_encoding, 0, channel.metadata
+                        )
+                    writer.add_message(
+                        numbers[channel.id], message.log_time, message.data, message.publish_time, message.sequence
+                    )
+        writer.finish()
+
+    found = table_of(McapCapture(tmp_path / "merged.mcap")).to_pylist()
+
+    assert [each["attachment"] for each in found] == [b"a"] * 3 + [b"b"] * 3
+
+
+# -- what the format has no numbers for --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "limit", "files"),
+    [("MCAP_CHANNELS", 12, 4), ("MCAP_SAMPLES", 20, 2), ("MCAP_SUMMARY_BYTES", 1, 4), ("MCAP_CHANNELS", 65_535, 1)],
+)
+def test_another_file_begins_when_one_is_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, limit: int, files: int
+) -> None:
+    monkeypatch.setattr(mcapwriter, name, limit)
+    batches = [batch_of([row(10 * part + n, key=f"k/{part}/{n}") for n in range(10)]) for part in range(4)]
+
+    paths = written(tmp_path / "a.mcap", batches)
+
+    assert len(paths) == files
+    assert table_of(each for path in paths for each in open_capture(path)).equals(table_of(batches))
+
+
+def test_every_sample_of_a_chunk_may_have_a_channel_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert limits.MCAP_CHUNK_ROWS < limits.MCAP_CHANNELS
+    monkeypatch.setattr(mcapwriter, "MCAP_CHUNK_ROWS", 100)
+    monkeypatch.setattr(mcapwriter, "MCAP_CHANNELS", 101)
+    batch = batch_of([row(n, key=f"k/{n}") for n in range(250)])
+
+    paths = written(tmp_path / "a.mcap", [batch])
+
+    assert len(paths) == 3
+    assert table_of(each for path in paths for each in open_capture(path)).equals(table_of([batch]))
