@@ -26,7 +26,7 @@ test-python: $(VENV)/.test
 test-spark: $(VENV)/.test
 	$(BIN)/python -m pytest -q -m 'not long' tests/spark
 
-# The demo and the benchmarks as tests: some minutes more.
+# The demo and the benchmarks as tests, and a cluster on four machines where root may make them: some minutes more.
 test-long: $(VENV)/.test
 	$(BIN)/python -m pytest -q -m long tests/spark
 

@@ -56,10 +56,12 @@ def eventually(condition: Callable[[], Any], what: str, timeout: float = PATIENC
 
 
 class Child:
-    """A process that answers each line with one line."""
+    """A process that answers each line with one line; `start` is another way to start it than `Popen`."""
 
-    def __init__(self, arguments: list[str], **options: Any) -> None:
-        self.process = subprocess.Popen(
+    def __init__(
+        self, arguments: list[str], *, start: Callable[..., subprocess.Popen[Any]] = subprocess.Popen, **options: Any
+    ) -> None:
+        self.process = start(
             [sys.executable, "-m", *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -71,6 +71,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--table", metavar="NAME", action="append", default=[], help="run --backfill: this table only; may be repeated"
     )
     parser.add_argument(
+        "--from", metavar="TIME", dest="since", help="run --backfill: only rows from this time on, others stay"
+    )
+    parser.add_argument("--until", metavar="TIME", help="run --backfill: only rows before this time")
+    parser.add_argument("--by", metavar="COLUMN", help="run --backfill --from: the column that has the time of a row")
+    parser.add_argument(
         "--set", metavar="NAME=VALUE", action="append", default=[], help="check, plan, run: a value for a parameter"
     )
     parser.add_argument("--metrics", metavar="HOST:PORT", help="run: serve the figures for Prometheus at /metrics")

@@ -33,6 +33,10 @@ def run(args: argparse.Namespace, out: Output) -> int:
     """Runs the pipeline of FILE until it ends or is told to, and prints its report."""
     if args.table and not args.backfill:
         raise CliError("--table is for --backfill", f"elea pipeline run {args.file} --backfill --table NAME", 2)
+    is_range = args.since is not None or args.until is not None or args.by is not None
+    if is_range and (not args.backfill or args.since is None or args.until is None):
+        example = f"elea pipeline run {args.file} --backfill --from 2026-03-01T00:00:00Z --until 2026-03-02T00:00:00Z"
+        raise CliError("--from and --until are the two ends of a range for --backfill", example, 2)
     read_file(args, out)  # a file that is wrong by itself costs no start of Spark
 
     from pyspark import SparkContext
@@ -41,8 +45,10 @@ def run(args: argparse.Namespace, out: Output) -> int:
     from elea.model.errors import PipelineBusy, PipelineChanged, PipelineFailed
     from elea.spark.pipeline import runner
     from elea.spark.pipeline.query import cause_of
+    from elea.spark.pipeline.rangebackfill import Range
     from elea.spark.pipeline.report import Report
 
+    times = Range.parse(args.since, args.until, args.by) if is_range else None
     is_mine = SparkContext._active_spark_context is None
     watch = _Watch(out)
     with _told_to_end() as (stop, catch_again):
@@ -61,6 +67,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
                 accept_change=args.accept_change,
                 stop=stop,
                 tables=args.table,
+                times=times,
                 metrics=args.metrics,
                 finished=lambda one: _report(one, args, out),
             )

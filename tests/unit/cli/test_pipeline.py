@@ -164,6 +164,23 @@ def test_run_without_spark_says_what_to_install(house: Path, elea: Elea, monkeyp
     assert "try: in a clone of Elea: pip install '.[spark]'" in result.err
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--from", "2026-03-01"),
+        ("--backfill", "--until", "2026-03-01"),
+        ("--from", "2026-03-01", "--until", "2026-03-02"),
+        ("--backfill", "--by", "timestamp"),
+    ],
+    ids=["no-backfill", "no-from", "both-without-backfill", "column-only"],
+)
+def test_a_range_has_two_ends_and_is_for_a_backfill(house: Path, elea: Elea, words: tuple[str, ...]) -> None:
+    result = elea("pipeline", "run", str(house), *words)
+
+    assert result.status == 2
+    assert "--from and --until are the two ends of a range for --backfill" in result.err
+
+
 def test_new_check_and_plan_import_neither_spark_nor_arrow(tmp_path: Path) -> None:
     file = str(tmp_path / "house.toml")
     program = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from elea.model.errors import ConfigError
@@ -19,9 +20,22 @@ def source_id(spec: Spec, sink: str, source: str) -> str:
 
 
 def source_frame(
-    spark: SparkSession, source: Source, cursor: str | None = None, *, limit: int | None = None
+    spark: SparkSession,
+    source: Source,
+    cursor: str | None = None,
+    *,
+    limit: int | None = None,
+    batch: Mapping[str, str] | None = None,
 ) -> DataFrame:
-    """The rows of a source: a stream, or a table; `limit` is for the positions of a batch, unless options say one."""
+    """The rows of a source: a stream, or a table; `limit` is for the positions of a batch, unless options say one.
+
+    Args:
+        batch: a part of a stream is read as a table instead; the options that say which.
+    """
+    if source.is_stream and batch is not None:
+        plain = {_plain(name) for name in batch} | {"startingtimestamp"}
+        kept = {name: text for name, text in source.read_options().items() if _plain(name) not in plain}
+        return _with_event_time(spark.read.format("zenoh").options(**kept, **batch).load(), source)
     reader = spark.readStream if source.is_stream else spark.read
     options = source.read_options()
     if source.is_stream and cursor is not None:
@@ -31,10 +45,15 @@ def source_frame(
     rows = reader.format("zenoh").options(**options).load()
     if not source.is_stream:
         return rows
-    if source.event_column != source.event_time:
-        # One payload with another idea of time is not the end of the stream: the row has none.
-        rows = rows.selectExpr("*", f"try_cast({source.event_time} AS TIMESTAMP) AS {source.event_column}")
+    rows = _with_event_time(rows, source)
     return rows if source.watermark is None else rows.withWatermark(source.event_column, source.watermark.text)
+
+
+def _with_event_time(rows: DataFrame, source: Source) -> DataFrame:
+    if source.event_column == source.event_time:
+        return rows
+    # One payload with another idea of time is not the end of the stream: the row has none.
+    return rows.selectExpr("*", f"try_cast({source.event_time} AS TIMESTAMP) AS {source.event_column}")
 
 
 def landing_source(spec: Spec, sink: Sink) -> Source | None:
@@ -47,7 +66,15 @@ def landing_source(spec: Spec, sink: Sink) -> Source | None:
     return next((one for one in plain if one.name == sink.reads), None)
 
 
-def frame_of(spark: SparkSession, spec: Spec, reads: str, sink: str, *, limit: int | None = None) -> DataFrame:
+def frame_of(
+    spark: SparkSession,
+    spec: Spec,
+    reads: str,
+    sink: str,
+    *,
+    limit: int | None = None,
+    batch: Mapping[str, str] | None = None,
+) -> DataFrame:
     """The rows of a source or step, with sources read under the name of the sink they are for.
 
     Sources and steps become temporary views of the session, and stay until the next sink makes its own: two sinks that
@@ -56,7 +83,7 @@ def frame_of(spark: SparkSession, spec: Spec, reads: str, sink: str, *, limit: i
     register_functions(spark, spec)
     for view in spec.upstream(reads):
         if isinstance(view, Source):
-            made = source_frame(spark, view, source_id(spec, sink, view.name), limit=limit)
+            made = source_frame(spark, view, source_id(spec, sink, view.name), limit=limit, batch=batch)
         else:
             made = step_frame(spark, spec, view)
         made.createOrReplaceTempView(view.name)

@@ -182,27 +182,30 @@ class Static:
         self.sink = sink
         self._spec = spec
         self._writer = TableWriter(sink, spec.name, is_stream=False) if isinstance(sink, Table) else None
-        self._rows = 0
+        self._count = 0
         self._problem: str | None = None
 
     def write(self, spark: SparkSession) -> None:
         """Do it."""
         try:
-            rows = frame_of(spark, self._spec, self.sink.reads, self.sink.name)
-            if self._writer is not None:
-                self._writer.write(rows, str(uuid.uuid4()), 0)
-            elif isinstance(self.sink, Foreach):
-                self.sink.python.load(self._spec.base)(rows, 0)
-            elif isinstance(self.sink, Publish):
-                self._rows = rows.count()
-                rows.write.format("zenoh").mode("append").options(**self.sink.write_options()).save()
+            self._write(spark)
         except Exception as error:
             self._problem = cause_of(error)
             raise
 
+    def _write(self, spark: SparkSession) -> None:
+        rows = frame_of(spark, self._spec, self.sink.reads, self.sink.name)
+        if self._writer is not None:
+            self._writer.write(rows, str(uuid.uuid4()), 0)
+        elif isinstance(self.sink, Foreach):
+            self.sink.python.load(self._spec.base)(rows, 0)
+        elif isinstance(self.sink, Publish):
+            self._count = rows.count()
+            rows.write.format("zenoh").mode("append").options(**self.sink.write_options()).save()
+
     def report(self) -> SinkReport:
         """What was written."""
-        counts = {"rows_in": self._rows, "rows_out": self._rows} if self._writer is None else _counts(self._writer)
+        counts = {"rows_in": self._count, "rows_out": self._count} if self._writer is None else _counts(self._writer)
         return SinkReport(**_names(self.sink), **counts, batches=1, problem=self._problem)
 
 

@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from elea.model.errors import ConfigError, PipelineBusy, PipelineFailed
 from elea.spark.pipeline import backfill as backfilling
-from elea.spark.pipeline import definitions
+from elea.spark.pipeline import definitions, rangebackfill
 from elea.spark.pipeline.metricspage import serving
 from elea.spark.pipeline.query import Query, Static
+from elea.spark.pipeline.rangebackfill import Range, RangeTable
 from elea.spark.pipeline.report import Report, SinkReport
 from elea.spark.pipeline.spec import AVAILABLE_NOW, Spec
 from elea.spark.progress import Progress
@@ -48,6 +49,7 @@ def run(
     accept_change: bool = False,
     stop: threading.Event | None = None,
     tables: Sequence[str] = (),
+    times: Range | None = None,
     metrics: str | None = None,
     finished: Callable[[Report], None] | None = None,
 ) -> Report:
@@ -67,6 +69,7 @@ def run(
         accept_change: go on although the definition of a table is not the one that its rows were computed with.
         stop: ends the run when set; so does control-C.
         tables: of a backfill: those to compute anew; all, if none is named.
+        times: of a backfill: only rows of this range are computed anew, and all others stay.
         metrics: `host:port` of a page for Prometheus.
         finished: called with the report of each run but the last, if the pipeline runs `every` so often.
 
@@ -91,6 +94,11 @@ def run(
             stop = stop or threading.Event()
             if backfill:
                 chosen = backfilling.chosen(spec, tables)
+                if times is not None:
+                    rangebackfill.check(chosen)
+                    notes = definitions.check(replace(chosen, publishes=(), foreachs=()), accept_change=accept_change)
+                    runs.append(_Run(chosen, spark, progress, stop, True, notes))
+                    return runs[-1].go_through(times, accept_loss=accept_loss)
                 backfilling.check(chosen, accept_loss=accept_loss)
                 backfilling.begin(chosen)
                 runs.append(_Run(backfilling.rebuilding(chosen), spark, progress, stop, True))
@@ -142,6 +150,15 @@ class _Run:
         self._started = datetime.now(UTC)
         self._begun = time.monotonic()
 
+    def go_through(self, times: Range, *, accept_loss: bool) -> Report:
+        """Compute a range of each table anew."""
+        found = [RangeTable(self._spec, table, times, accept_loss=accept_loss) for table in self._spec.tables]
+        with _starting:  # whatever is refused is refused before a table is touched
+            for one in found:
+                one.prepare(self._spark)
+        self._statics += found
+        return self.go()
+
     def go(self) -> Report:
         """Start everything, watch it, end it."""
         ended, cause = "failed", None
@@ -171,7 +188,9 @@ class _Run:
 
     def _start(self) -> None:
         with _starting:
-            for sink in self._spec.sinks:
+            for one in self._statics:
+                one.write(self._spark)
+            for sink in () if self._statics else self._spec.sinks:
                 if self._spec.is_stream(sink.reads):
                     query = Query(self._spec, sink)
                     self._queries.append(query)

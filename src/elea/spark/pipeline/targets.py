@@ -133,6 +133,13 @@ class DeltaTarget(DeltaWriter):
         marks = [Transaction(self._app_id(query), batch_id), Transaction(self.name, fingerprint(query))]
         self._put(files, marks, query, batch_id, {"backfill": query}, replace=True)
 
+    def last_batch(self, query: str) -> int | None:
+        """The number of the newest batch of a query that the table has; None if it has none."""
+        from deltalake import DeltaTable
+
+        found: int | None = DeltaTable(self.path).transaction_version(self._app_id(query))
+        return found
+
     def is_written_by(self, query: str) -> bool:
         """Whether this query is the one that wrote under the name last."""
         return bool(self._opened.transaction_version(self.name) == fingerprint(query))
