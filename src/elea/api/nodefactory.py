@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from elea.node.node import Node
     from elea.node.storage.service import Storages
 
-__all__ = ["link_settings", "set_aggregation", "start"]
+__all__ = ["link_settings", "settle_node", "start"]
 
 _log = logger("elea.api")
 
@@ -33,13 +33,11 @@ def start(settings: Settings) -> Runtime:
     """A node as `settings` describe it, listening and connected."""
     node_id = settings.id or NodeId.random(SystemRandom())
     runtime = Runtime(node_id.data, settings.role, link_settings(settings), timestamping=settings.timestamping)
-    set_aggregation(runtime.node, settings)
+    settle_node(runtime.node, settings)
     runtime.node.space.set_interest_timeout(settings.interests_timeout)
     if settings.without_effect:
         told = ", ".join(f"{path} ({reason})" for path, reason in settings.without_effect.items())
         _log.warning("entries of the configuration without effect here: %s", told)
-    if settings.guard is not None:
-        runtime.node.watch(settings.guard)
     admin = settings.admin
     Admin(runtime.node, runtime.links, enabled=admin.enabled, read=admin.read, metadata=settings.metadata)
     if admin.enabled and admin.write:
@@ -84,11 +82,17 @@ def _listen_for_changes(node: Node, settings: Settings) -> None:
     listen_for_changes(node, change)
 
 
-def set_aggregation(node: Node, settings: Settings) -> None:
-    """Tell a node which key expressions it declares in place of those they include; as others see them."""
+def settle_node(node: Node, settings: Settings) -> None:
+    """Tell a node what it declares in place of what it includes, as others see it, what it drops, and its rules."""
     before = "" if settings.namespace is None else f"{settings.namespace}/"
     node.local.aggregated_subscribers = tuple(f"{before}{one}" for one in settings.aggregated_subscribers)
     node.local.aggregated_publishers = tuple(f"{before}{one}" for one in settings.aggregated_publishers)
+    if settings.drop_future_timestamp and settings.timestamping:
+        from elea.node.futurestamps import FutureStamps  # few nodes do
+
+        node.future = FutureStamps(node)
+    if settings.guard is not None:
+        node.watch(settings.guard)
 
 
 def _warn_if_exposed(runtime: Runtime, settings: Settings) -> None:

@@ -103,6 +103,8 @@ class PutRoute:
         node = self._session._node
         if self.generation != node.generation:
             self.refresh()
+        if node.future is not None and not node.future.passes(self._key, meta):
+            return
         if node.stamper is not None:
             # Here, so that subscribers of this process, storages and neighbours see the same timestamp.
             meta = stamped([(0, 0, b"", qos, meta, payload)], node.stamper, node.loop.wall_ns())[0][4]

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from elea.api.liveliness import Liveliness
     from elea.api.outgoingquery import QueryOptions
     from elea.api.pacedsubscriber import Periodic, Pull
+    from elea.api.publicationqos import PublicationQos, Quality
     from elea.api.querier import Querier
     from elea.api.queryable import Queryable
     from elea.api.queryoptions import IntoQueryConsolidation, ReplyKeyExpr
@@ -99,6 +100,11 @@ class Session:
         self._ask: Callable[..., object] | None = None
         self._stores: StoreClient | None = None
         self._bulk: Bulk | None = None
+        self._publication: PublicationQos | None = None
+        if self._settings.publication:
+            from elea.api.publicationqos import PublicationQos  # few configurations have any
+
+            self._publication = PublicationQos(self._settings.publication)
         self._first_use = threading.Lock()
         self._runtime = start(self._settings)
         self._node = self._runtime.node
@@ -231,8 +237,8 @@ class Session:
         meta = None
         if encoding is not None or attachment is not None or timestamp is not None or source_info is not None:
             meta = meta_of(PUT, into_encoding(encoding), timestamp, attachment, source_info)
-        raw = qos_of(congestion_control, priority, express, CongestionControl.DROP).raw
-        self._put_route(key_expr, allowed_destination).send(meta, data, raw, True, timestamp_instrumentation)
+        quality = (congestion_control, priority, express, None, allowed_destination)
+        self._send(key_expr, meta, data, quality, timestamp_instrumentation)
         return None
 
     def delete(
@@ -269,8 +275,8 @@ class Session:
             )
             return self._storing.put(ack=ack, **options)
         meta = meta_of(DELETE, PLAIN, timestamp, attachment, source_info)
-        raw = qos_of(congestion_control, priority, express, CongestionControl.DROP).raw
-        self._put_route(key_expr, allowed_destination).send(meta, b"", raw, True, timestamp_instrumentation)
+        quality = (congestion_control, priority, express, None, allowed_destination)
+        self._send(key_expr, meta, b"", quality, timestamp_instrumentation)
         return None
 
     @overload
@@ -404,6 +410,10 @@ class Session:
         durability: Durability | None = None,
     ) -> Publisher:
         """Declare that this session will put to a key, again and again; with a `durability` a broker keeps it all."""
+        if self._publication is not None:
+            quality = (congestion_control, priority, express, reliability, allowed_destination)
+            quality = self._publication.over(str(key_expr), quality)
+            congestion_control, priority, express, reliability, allowed_destination = quality
         publisher = Publisher(
             self,
             self._key(key_expr),
@@ -707,6 +717,21 @@ class Session:
 
     def _wake(self) -> None:
         self._node.loop.at(self._node.loop.now(), self._node.settle)
+
+    def _send(
+        self,
+        key_expr: KeyExpr | str,
+        meta: bytes | None,
+        payload: bytes,
+        quality: Quality,
+        instrumentation: TimestampInstrumentation | None,
+    ) -> None:
+        if self._publication is not None:
+            quality = self._publication.over(str(key_expr), quality)
+        congestion_control, priority, express, reliability, destination = quality
+        raw = qos_of(congestion_control, priority, express, CongestionControl.DROP).raw
+        reliable = reliability is not Reliability.BEST_EFFORT
+        self._put_route(key_expr, destination).send(meta, payload, raw, reliable, instrumentation)
 
     def _put_route(self, key_expr: KeyExpr | str, destination: Locality | None) -> PutRoute:
         self._check()

@@ -193,6 +193,9 @@ class Settings:
     wait_declared: bool
     scouting: ScoutingSettings
     timestamping: bool
+    drop_future_timestamp: bool
+    publication: tuple[Mapping[str, Json], ...]
+    """Quality of service by key (`elea.api.publicationqos`)."""
     queries_default_timeout: float
     interests_timeout: float
     aggregated_subscribers: tuple[KeyExpr, ...]
@@ -266,6 +269,8 @@ class _Reader:
             wait_declared=self.get("open/return_conditions/declares", True),
             scouting=self.scouting(),
             timestamping=self.by_role(self.config._at("timestamping/enabled"), self.role is Role.ROUTER),
+            drop_future_timestamp=self.get("timestamping/drop_future_timestamp", False),
+            publication=tuple(cast("list[Mapping[str, Json]]", self.config._at("qos/publication") or [])),
             queries_default_timeout=self.get("queries_default_timeout", 10_000) / 1000,
             interests_timeout=self.get("routing/interests/timeout", 10_000) / 1000,
             aggregated_subscribers=self.keys("aggregation/subscribers"),

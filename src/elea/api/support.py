@@ -72,7 +72,7 @@ ACTED: Final = frozenset(
     transport/shared_memory/transport_optimization/message_size_threshold
     transport/auth/usrpwd/user transport/auth/usrpwd/password transport/auth/usrpwd/dictionary_file
     adminspace/enabled adminspace/permissions/read adminspace/permissions/write
-    access_control downsampling low_pass_filter
+    access_control downsampling low_pass_filter qos/publication timestamping/drop_future_timestamp
     plugins
     """.split()
 )
@@ -92,16 +92,12 @@ REFUSED: Final[dict[str, Refusal]] = {
     "listen/timeout_ms": Refusal(_ONCE, (None, 0)),
     "listen/exit_on_failure": Refusal(_ONCE, (None, True)),
     "listen/retry": Refusal(_ONCE),
-    "timestamping/drop_future_timestamp": Refusal(
-        "timestamps more than 500 ms ahead are replaced and counted, which loses nothing"
-    ),
     "routing/router/linkstate/transport_weights": Refusal("routers form no network here: leave it out", ([],)),
     "routing/peer": Refusal(
         'peers are linked to each other directly: leave it out, or write {mode: "peer_to_peer"}',
         (None, {}, {"mode": "peer_to_peer"}),
     ),
-    "qos/publication": Refusal("give congestion_control, priority and express to declare_publisher or put", ([],)),
-    "qos/network": Refusal("give congestion_control, priority and express to declare_publisher or put", ([],)),
+    "qos/network": Refusal("write it into qos/publication of the nodes that publish", ([],)),
     "transport/unicast/max_links": Refusal("a session has one link: leave it out"),
     "transport/multicast/join_interval": Refusal(_GROUPS),
     "transport/multicast/max_sessions": Refusal(_GROUPS),

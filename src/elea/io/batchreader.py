@@ -127,6 +127,11 @@ class BatchReader:
         return len(self._rest) > 0
 
     @property
+    def kept(self) -> int:
+        """Bytes that were put aside."""
+        return len(self._rest)
+
+    @property
     def has_more(self) -> bool:
         """Whether bytes of a batch, or whole batches, have not been taken."""
         return self._start < self._end

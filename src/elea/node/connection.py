@@ -22,6 +22,7 @@ from elea.model.values import mypyc_attr
 
 if TYPE_CHECKING:
     from elea.io.halfopen import Place
+    from elea.io.memorybudget import Share
     from elea.node.dialect import Dialect, Machine, Refusal
     from elea.node.links import Links
     from elea.space.face import Face
@@ -64,6 +65,7 @@ class Connection(Pollable):
         self._ending = threading.Lock()
         self._drains = link.drains
         self._pauses = 0
+        self._put_aside: Share | None = None  # bytes received that wait for the end of a pause
         self._is_late = False
         self.machine: Machine = dialect.accept(self) if accepted else dialect.initiate(self, timeout)
         self.reader = self.machine.reader
@@ -222,7 +224,7 @@ class Connection(Pollable):
                     self.on_takeover()  # a thread of the user's, which leaves the rest to others
                 return False
             if self._pauses or self.ended.is_set():
-                reader.keep()
+                self._keep()
                 return False
             if loop.is_served_long():
                 self.on_takeover()
@@ -267,11 +269,25 @@ class Connection(Pollable):
         self._pauses += 1
         self.loop.change(self, self.mask & ~IN)
         if not self.loop.in_turn:
-            self.reader.keep()
+            self._keep()
+
+    def _keep(self) -> None:
+        """Put aside what has been received. As long as it waits it counts: others with more in the making give way."""
+        self.reader.keep()
+        kept = self.reader.kept
+        if kept and self._pauses and self._put_aside is None and not self.ended.is_set():
+            share = self._put_aside = self.links.node.memory.share()
+            share.take(kept)
+
+    def _give_back(self) -> None:
+        share, self._put_aside = self._put_aside, None
+        if share is not None:
+            share.close()
 
     def resume(self) -> None:
         self._pauses -= 1
         if not self._pauses:
+            self._give_back()
             self.loop.change(self, self.mask | IN)
             self.loop.soon(self._serve)
 
@@ -375,6 +391,7 @@ class Connection(Pollable):
         if self.machine.outbox is not None:
             self.machine.outbox.close()
             self.links.node.memory.unblocked(self.machine.outbox)
+        self._give_back()
         self.machine.on_end()
         self.links.left(self)
         self.ready.set()

@@ -65,6 +65,8 @@ def guarded_route(node: Node, guard: Guard, asked: GuardedRoute) -> Route:
     boxes = node.local.boxes(key, here=source is node.local)
     found = guard.sieve(source, Flow.INGRESS, action, key)
     sifted = None if found is None else lambda run: _sifted(run, found)
+    if node.future is not None:
+        sifted = node.future.sieve(key, sifted)
     keepers = node.local.keepers(key)
     if keepers and not guard.allows_every(source, action, key):
         keepers = ()  # a store would apply it to keys that its sender may not touch

@@ -31,6 +31,7 @@ from elea.space.way import Encoder, Way
 
 if TYPE_CHECKING:
     from elea.node.filteredway import Filters
+    from elea.node.futurestamps import FutureStamps
     from elea.node.schemas import SpaceSchemas
     from elea.space.guard import GuardRules
 
@@ -65,6 +66,8 @@ class Node:
         """Who has something to add to the metrics page."""
         self.durable: Durable | None = None
         """Stores samples that say how durable they are, if there is anything to store them in."""
+        self.future: FutureStamps | None = None
+        """What drops puts with timestamps too far ahead, where they are not to be replaced."""
         self.instruments = Instruments(self)
         """What gives timestamps to messages that collect them."""
         self.local = LocalFace(self)
@@ -258,7 +261,8 @@ class Node:
         if filtered:
             ways += self._filtered_ways(key, filtered, filters, declared)
         boxes = self.local.boxes(key, here=source is self.local)
-        return Route(key, generation, boxes, ways, self.local.keepers(key))
+        sieve = None if self.future is None else self.future.sieve(key, None)
+        return Route(key, generation, boxes, ways, self.local.keepers(key), sieve)
 
     def same(self, faces: tuple[Face, ...], generation: int) -> tuple[Face, ...]:
         """One tuple for all keys that go to the same faces: who collects samples compares them by `is`."""

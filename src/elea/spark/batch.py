@@ -21,6 +21,7 @@ from elea.spark.offsets import EARLIEST, LATEST, Head, Offset, Place, parse_text
 from elea.spark.options import PARALLELISM, ReadOptions
 from elea.spark.pushdownclaims import Claims
 from elea.spark.rows import Made, Rows, payload_of
+from elea.spark.saidfirst import says_first
 from elea.spark.schema import CORRUPT, UPROTOCOL, VALUE
 from elea.spark.sessions import settle
 
@@ -95,6 +96,7 @@ class QueryPartition(InputPartition):
     selector: str
 
 
+@says_first
 class ZenohBatchReader(DataSourceReader):
     """Reads what is there."""
 
@@ -143,6 +145,7 @@ class ZenohBatchReader(DataSourceReader):
         # Else it is Spark's stand-in for an empty list of partitions.
 
 
+@says_first
 class ZenohPushdownReader(ZenohBatchReader):
     """The same, asking the broker for less by what Spark filters; Spark applies every filter again.
 

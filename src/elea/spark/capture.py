@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql.datasource import DataSource
 
 from elea.model.errors import ConfigError
+from elea.spark.saidfirst import says_first
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -62,6 +63,7 @@ SPLIT_BYTES: Final = 1 << 26
 OPTIONS: Final = ("path", "paths", "dialect", "port", "mode", "splitBytes")
 
 
+@says_first
 class ZenohCaptureSource(DataSource):
     """Captures of Zenoh's traffic; see the module's text for options."""
 

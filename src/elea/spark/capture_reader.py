@@ -16,6 +16,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from elea.model.errors import CaptureError, DecodeError
+from elea.spark.saidfirst import says_first
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -60,6 +61,7 @@ class CapturePart(InputPartition):
         return zlib.crc32(ends) % self.parts == self.part
 
 
+@says_first
 class CaptureReader(DataSourceReader):
     """Reads captures; made by the driver, used by executors."""
 

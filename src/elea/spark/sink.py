@@ -20,6 +20,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 
 from elea.model.errors import ConfigError, EleaError
 from elea.model.node_id import NodeId
+from elea.spark.saidfirst import says_first
 from elea.spark.samples import checked
 
 if TYPE_CHECKING:
@@ -118,6 +119,7 @@ class _Sink:
             )  # fmt: skip
 
 
+@says_first
 class StreamSink(_Sink, DataSourceStreamArrowWriter):
     """The sink of a stream; made anew for every micro-batch."""
 
@@ -149,6 +151,7 @@ class StreamSink(_Sink, DataSourceStreamArrowWriter):
         self._abort(messages)
 
 
+@says_first
 class BatchSink(_Sink, DataSourceArrowWriter):
     """The sink of `df.write`: the rows of a job are stored as a whole and once, however often its tasks are tried.
 

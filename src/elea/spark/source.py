@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource
 
+from elea.spark.saidfirst import says_first
+
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader
     from pyspark.sql.types import StructType
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["ZenohDataSource"]
 
 
+@says_first
 class ZenohDataSource(DataSource):
     """Samples of a data space as rows.
 

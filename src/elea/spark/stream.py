@@ -30,6 +30,7 @@ from elea.spark.losses import Losses
 from elea.spark.offsets import LATEST, Head, Offset, Place, form_of, parse
 from elea.spark.options import SPOOL, ReadOptions
 from elea.spark.rows import Rows
+from elea.spark.saidfirst import says_first
 from elea.spark.schema import landed, nullable
 from elea.spark.sessions import close_all, session_of
 
@@ -48,6 +49,7 @@ FIND_SECONDS: Final = 30.0
 """How often brokers are asked for logs that are new."""
 
 
+@says_first
 class ZenohStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads what comes. Spark makes it in several processes; only the driver's connects for offsets."""
 

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from elea.api.config import Config
-from elea.api.nodefactory import link_settings, set_aggregation
+from elea.api.nodefactory import link_settings, settle_node
 from elea.api.settings import Settings
 from elea.model.errors import OperationTimeout
 from elea.model.limits import MAX_BATCH
@@ -134,7 +134,7 @@ class Network:
             timeline=self._timeline,
             chance=self._chance("node", name),
         )
-        set_aggregation(runtime.node, settings)
+        settle_node(runtime.node, settings)
         admin = settings.admin
         Admin(runtime.node, runtime.links, enabled=admin.enabled, read=admin.read, metadata=settings.metadata)
         return runtime

@@ -17,8 +17,11 @@ MORE = (Unknown(9, None),)
 @pytest.mark.parametrize(
     ("make", "shown"),
     [
-        (lambda number: Request(number, "k", ALL, BODY, 10, 5, 2), f"Request(1, 'k', {ALL!r}, {BODY!r}, 10, 5, 2)"),
-        (lambda number: Response(number, "k", b"body", 5, (b"n", 3)), "Response(1, 'k', b'body', 5, (b'n', 3))"),
+        (
+            lambda number: Request(number, "k", ALL, BODY, 10, 5, 2),
+            f"Request(1, 'k', {ALL!r}, {BODY!r}, 10, 5, 2, None)",
+        ),
+        (lambda number: Response(number, "k", b"body", 5, (b"n", 3)), "Response(1, 'k', b'body', 5, (b'n', 3), None)"),
         (lambda number: ResponseFinal(number, 5), "ResponseFinal(1, 5)"),
         (
             lambda number: QueryBody("p", ConsolidationMode.NONE, b"v", Encoding.TEXT_PLAIN, b"a", (b"n", 2, number)),
