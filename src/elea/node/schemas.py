@@ -104,7 +104,8 @@ class SpaceSchemas:
         if self._node.loop.now() >= self._next:
             self._read_stores()
         self.begin()
-        if self.registry.generation == before and self._node.loop.has_threads:
+        if self.registry.generation == before and self._node.loop.has_threads and not self._known.is_set():
+            self._node.loop.step_aside()  # the answer comes by a link that this thread may be reading
             self._known.wait(WAIT)
         return self.registry.generation != before
 

@@ -69,6 +69,18 @@ def test_stored_and_live_samples_are_chosen_by_fields_of_their_declared_type(rou
     assert found == [light(2), light(3)]
 
 
+def test_replies_that_come_one_by_one_wait_for_the_type_of_the_first(router: elea.Session) -> None:
+    """The thread that waits for replies must not be the one that reads the answer about the type."""
+    with client(router) as robot, client(router) as desk:
+        declare(robot)
+        for id in range(40):
+            robot.put(f"home/{id}", light(id), encoding=LIGHT, ack=True, timeout=30)
+        replies = desk.get("home/**?_history", where="id > 1", consolidation=elea.ConsolidationMode.NONE, timeout=30)
+
+        assert len([reply for reply in replies if reply.ok]) == 38
+        assert desk._node.schemas.asked == 1
+
+
 def test_a_rule_says_the_type_of_keys_whose_samples_do_not(router: elea.Session) -> None:
     with client(router) as robot:
         declare(robot)
