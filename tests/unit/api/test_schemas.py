@@ -70,15 +70,28 @@ def test_stored_and_live_samples_are_chosen_by_fields_of_their_declared_type(rou
 
 
 def test_replies_that_come_one_by_one_wait_for_the_type_of_the_first(router: elea.Session) -> None:
-    """The thread that waits for replies must not be the one that reads the answer about the type."""
-    with client(router) as robot, client(router) as desk:
+    """The thread that waits for replies reads the link, and must not wait there for the answer about the type."""
+    with client(router) as robot:
         declare(robot)
         for id in range(40):
             robot.put(f"home/{id}", light(id), encoding=LIGHT, ack=True, timeout=30)
-        replies = desk.get("home/**?_history", where="id > 1", consolidation=elea.ConsolidationMode.NONE, timeout=30)
+        replies = robot.get("home/**?_history", where="id > 1", consolidation=elea.ConsolidationMode.NONE, timeout=30)
 
         assert len([reply for reply in replies if reply.ok]) == 38
-        assert desk._node.schemas.asked == 1
+        assert robot._node.schemas.asked == 1
+
+
+@pytest.mark.parametrize(("where", "is_read_elsewhere"), [("id > 1", True), ("key = 'a'", False)])
+def test_a_thread_that_waits_at_a_channel_does_not_look_into_payloads(where: str, is_read_elsewhere: bool) -> None:
+    """It reads the link while it waits, by which the answer about a type would come."""
+    held: list[elea.Query] = []
+    with elea.open(config("peer")) as session:
+        session.declare_queryable("a", held.append)
+        session.get("a", where=where, timeout=30)
+        (asking,) = session._node.local._asking.values()
+        subscriber = session.declare_subscriber("a", where=where)
+
+        assert (asking.channel is None, subscriber._box.channel is None) == (is_read_elsewhere, is_read_elsewhere)
 
 
 def test_a_rule_says_the_type_of_keys_whose_samples_do_not(router: elea.Session) -> None:
