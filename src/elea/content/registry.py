@@ -200,6 +200,9 @@ class SchemaRegistry:
 
     # -- what is asked
 
+    def __len__(self) -> int:
+        return len(self._texts)
+
     @property
     def has_rules(self) -> bool:
         """Whether there are keys whose encoding is declared, or may be."""

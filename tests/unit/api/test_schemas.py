@@ -11,6 +11,7 @@ import pytest
 
 import elea
 from elea.content.registry import rule_key, type_key
+from elea.node.openmetrics import OpenMetrics
 from tests.unit.api.stores import client, config
 
 IDL = "module demo { enum Mode { OFF, ON }; struct Light { long id; string name; Mode mode; }; };"
@@ -78,6 +79,10 @@ def test_replies_that_come_one_by_one_wait_for_the_type_of_the_first(router: ele
         replies = robot.get("home/**?_history", where="id > 1", consolidation=elea.ConsolidationMode.NONE, timeout=30)
 
         assert len([reply for reply in replies if reply.ok]) == 38
+        page = OpenMetrics(descriptors=True)
+        robot._node.schemas.meter(page)
+        assert "elea_schemas 1" in str(page)
+        assert "elea_schemas_refused_total 0" in str(page)
         assert robot._node.schemas.asked == 1
 
 
