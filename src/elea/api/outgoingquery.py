@@ -233,6 +233,8 @@ def ask(
     else:
         sink, user = session._handler(handler, "Reply")
     taker = sink
+    # A thread that waits at a channel reads the link itself, and must not stop there to ask for the type of a payload.
+    channel_of = None if where is not None and where.uses_content else sink
     if where is not None:
         from elea.api.filteredreplies import FilteredReplies, with_predicate
 
@@ -255,12 +257,12 @@ def ask(
     if isinstance(sink, Handler):
         sink.source = session._node
     if cancellation_token is None:
-        box = Mailbox(asking.take, channel=sink)
+        box = Mailbox(asking.take, channel=channel_of)
         own.ask(request, box, plan.timeout, here=plan.here, elsewhere=plan.elsewhere and not about_us)
         return user
     cancellable = Cancellable(cancellation_token, asking.take, sink.close, is_channel)
     asking.on_end = cancellable.end
-    box = Mailbox(cancellable.take, channel=sink)
+    box = Mailbox(cancellable.take, channel=channel_of)
     number = own.ask(request, box, plan.timeout, here=plan.here, elsewhere=plan.elsewhere and not about_us)
     _let_cancel(cancellable, session, number)
     return user

@@ -96,6 +96,9 @@ class Subscriber(ReceivingHandle[H]):
             from elea.api.filtereddelivery import FilteredDelivery
 
             arrived = FilteredDelivery(self._where, arrived, self._session._namespace).arrived
+            if self._where.uses_content:
+                # A thread that waits at the channel would read the link, and must not stop there to ask for a type.
+                return Mailbox(arrived)
         return Mailbox(arrived, channel=sink)
 
     def _end(self) -> None:

@@ -36,6 +36,9 @@ declared; whoever looks into payloads asks for it. examples:
   elea schema keys 'fleet/*/pose' 'application/cdr;demo::Pose'
   elea sub 'fleet/**' --where "position[0] > 2" """
 
+KEPT: Final[dict[str, Any]] = {"durability": "transient", "ack": True}
+"""Where there is a store directory it is kept there; else a storage in memory will do."""
+
 _LANGUAGES: Final = {".idl": "omgidl", ".msg": "ros2msg"}
 
 
@@ -82,8 +85,7 @@ def _declare(args: argparse.Namespace, out: Output) -> int:
         _key_of(args.second)
     with connection.open_session(connection.session_config(args)) as session:
         connection.need_neighbours(session)
-        keeping = argparse.Namespace(durability="persistent", ack=True)
-        stored(lambda **options: session.put(key, data, encoding=encoding, **options), keeping)
+        stored(lambda **options: session.put(key, data, encoding=encoding, **options), argparse.Namespace(**KEPT))
     out.form({"key": key, "kind": "put", "size": len(data)})
     out.line(f"{out.style.paint('declared', 'green')}  {safe(args.first)}  {size_text(len(data))}")
     return 0
@@ -128,8 +130,7 @@ def _place(told: str) -> str:
 def _delete(session: Session, key: str, out: Output) -> int:
     if not any(reply.ok is not None for reply in session.get(key, timeout=10.0)):
         raise CliError(f"nothing is declared at {key}", "elea schema list", connection.NO)
-    options: dict[str, Any] = {"durability": "persistent", "ack": True}
-    stored(lambda **_: session.delete(key, **options), argparse.Namespace(**options))
+    stored(lambda **options: session.delete(key, **options), argparse.Namespace(**KEPT))
     out.form({"key": key, "kind": "delete"})
     out.line(f"{out.style.paint('deleted', 'green')}  {safe(key)}")
     return 0

@@ -7,22 +7,23 @@ declared types as columns (`typedfilter`), the others one by one. The verdict is
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.acero as acero
 import pyarrow.compute as pc
 
 from elea.columnar.predicate import expression
 from elea.columnar.samplecolumns import encodings, microseconds
-from elea.columnar.typedfilter import TypedFilter
 from elea.content import Contents, SamplePredicate
 from elea.content.contents import PLAIN
 from elea.model.errors import InvalidPredicate
 from elea.model.predicate import Predicate
 from elea.model.predicate.syntax import And, Condition, Field, Or, Property, canonical, walk
 from elea.model.predicate.types import METADATA, Enumeration
+
+if TYPE_CHECKING:
+    from elea.columnar.typedfilter import TypedFilter
 
 __all__ = ["BatchFilter"]
 
@@ -64,7 +65,7 @@ class BatchFilter:
                 quick = []
         slow = [term for term in terms if term not in quick]
         self._where = SamplePredicate(_joined(slow, whole), contents=contents) if slow else None
-        self._typed = TypedFilter(_joined(slow, whole), contents) if slow and contents.schemas is not None else None
+        self._typed = _typed(_joined(slow, whole), contents) if slow else None
         SamplePredicate(whole)  # refuses what makes no sense
         self.passed = 0
         """Samples that were taken."""
@@ -104,29 +105,9 @@ class BatchFilter:
         return found.column("verdict").combine_chunks()
 
     def _chosen(self, batch: pa.RecordBatch, where: SamplePredicate, alive: Callable[[], object] | None) -> list[int]:
-        if self._typed is not None:
-            return self._chosen_typed(batch, where, self._typed, alive)
-        return self._one_by_one(batch, where, alive)
-
-    def _chosen_typed(
-        self, batch: pa.RecordBatch, where: SamplePredicate, typed: TypedFilter, alive: Callable[[], object] | None
-    ) -> list[int]:
-        """The same where payloads of declared types are looked at as columns; the others are left."""
-        left = np.ones(batch.num_rows, bool)
-        found: list[int] = []
-        for rows, holds, unreadable in typed.judged(batch):
-            left[rows] = False
-            found += rows[holds].tolist()
-            where.unreadable += unreadable
-            if alive is not None:
-                alive()
-        if len(found) == 0 and left.all():
+        if self._typed is None:
             return self._one_by_one(batch, where, alive)
-        others = np.flatnonzero(left)
-        if len(others):
-            chosen = self._one_by_one(batch.take(pa.array(others)), where, alive)
-            found += others[chosen].tolist()
-        return sorted(found)
+        return self._typed.chosen(batch, where, lambda others: self._one_by_one(others, where, alive), alive)
 
     def _one_by_one(
         self, batch: pa.RecordBatch, where: SamplePredicate, alive: Callable[[], object] | None
@@ -144,6 +125,17 @@ class BatchFilter:
                 looked = 0
                 alive()
         return found
+
+
+def _typed(predicate: Predicate, contents: Contents) -> TypedFilter | None:
+    """What looks at payloads of declared types as columns; None if there are none, or no NumPy, as in a broker."""
+    if contents.schemas is None:
+        return None
+    try:
+        from elea.columnar.typedfilter import TypedFilter
+    except ImportError:
+        return None
+    return TypedFilter(predicate, contents)
 
 
 def _is_quick(term: Condition) -> bool:

@@ -32,6 +32,9 @@ __all__ = ["Refused", "Walk", "can_walk"]
 RANKS: Final = 32
 """Elements that are no numbers in a sequence of one payload: each rank is a walk of its own. More are refused."""
 
+WALKS: Final = 1_024
+"""Walks over elements in all: lists of lists of lists would multiply their ranks."""
+
 _LATIN_1: Final = pa.array([chr(code) for code in range(256)])
 
 
@@ -63,7 +66,16 @@ class Walk:
     """
 
     def __init__(
-        self, data: Any, rows: Any, base: Any, at: Any, end: Any, version: int, order: str, default: Extensibility
+        self,
+        data: Any,
+        rows: Any,
+        base: Any,
+        at: Any,
+        end: Any,
+        version: int,
+        order: str,
+        default: Extensibility,
+        left: list[int] | None = None,
     ) -> None:
         self._data = data
         self._rows = rows
@@ -74,6 +86,7 @@ class Walk:
         self._order = order
         self._default = default
         self._greatest = 8 if version == 1 else 4
+        self._left = [WALKS] if left is None else left
 
     def column(self, its: Declared) -> pa.Array:
         """The values of a type, and all places behind it."""
@@ -216,10 +229,13 @@ class Walk:
         parts: list[pa.Array] = []
         order: list[Any] = []
         for rank in range(int(counts.max(initial=0))):
+            self._left[0] -= 1
+            if self._left[0] < 0:
+                raise Refused(self._rows)
             has = np.flatnonzero(counts > rank)
             inner = Walk(
                 self._data, self._rows[has], self._base[has], self.at[has], self.end[has],
-                self._version, self._order, self._default,
+                self._version, self._order, self._default, self._left,
             )  # fmt: skip
             parts.append(inner.column(its))
             self.at[has] = inner.at

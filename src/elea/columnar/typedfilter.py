@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from elea.columnar.cdrcolumns import CdrColumns
 from elea.columnar.cdrtypes import enumerations_of
 from elea.columnar.predicate import expression
-from elea.content import Contents
+from elea.content import Contents, SamplePredicate
 from elea.content.registry import FORMATS
 from elea.model.errors import InvalidPredicate
 from elea.model.predicate import Predicate
@@ -40,6 +40,29 @@ class TypedFilter:
         self._contents = contents
         self._generation = -1
         self._readings: dict[tuple[int, bytes], _Reading | None] = {}
+
+    def chosen(
+        self,
+        batch: pa.RecordBatch,
+        where: SamplePredicate,
+        one_by_one: Callable[[pa.RecordBatch], list[int]],
+        alive: Callable[[], object] | None,
+    ) -> list[int]:
+        """The rows that are wanted; those that are not of a declared type are looked at `one_by_one`."""
+        left = np.ones(batch.num_rows, bool)
+        found: list[int] = []
+        for rows, holds, unreadable in self.judged(batch):
+            left[rows] = False
+            found += rows[holds].tolist()
+            where.unreadable += unreadable
+            if alive is not None:
+                alive()
+        if left.all():
+            return one_by_one(batch)
+        others = np.flatnonzero(left)
+        if len(others):
+            found += others[one_by_one(batch.take(pa.array(others)))].tolist()
+        return sorted(found)
 
     def judged(self, batch: pa.RecordBatch) -> Iterator[tuple[Any, Any, int]]:
         """Rows of types that are declared, for which of them it holds, and how many payloads could not be read."""

@@ -12,6 +12,7 @@ counted and told, and declares nothing. Pure: who fills a registry is `elea.node
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Final
 from urllib.parse import quote, unquote_to_bytes
@@ -23,7 +24,7 @@ from elea.content.schema.rosmsg import full_name
 from elea.model import keyexpr
 from elea.model.encoding import Encoding
 from elea.model.errors import EleaError, InvalidSchema
-from elea.model.limits import SCHEMA_BYTES, SCHEMAS_BYTES, SCHEMAS_KNOWN
+from elea.model.limits import CACHED_KEY_CHARS, SCHEMA_BYTES, SCHEMAS_BYTES, SCHEMAS_KNOWN
 from elea.model.logger import logger
 
 __all__ = ["PLACE", "SchemaRegistry", "rule_key", "struct_of", "type_key"]
@@ -43,6 +44,11 @@ FORMATS: Final = {_CDR: "cdr", _PROTOBUF: "protobuf"}
 """The encodings whose payloads do not say what is in them."""
 
 _log: Final = logger("elea.content")
+
+_ROS_KEY: Final = re.compile(r"[^/]+/.+/([^/]+::dds_::[^/]+_)/(?:RIHS01_[0-9a-f]+|TypeHashNotSupported)")
+"""`<domain>/<topic>/<type>/<hash>`. Spec: dds.md section 3."""
+
+_ROS_KEY_CHARS: Final = 1_024
 
 _CACHED: Final = 4_096
 """Keys whose rule is remembered; then all are forgotten and found again."""
@@ -105,6 +111,12 @@ def struct_of(name: str, language: str | None, text: str) -> Struct:
         names = ", ".join(list(found)[:10]) or "none"
         raise InvalidSchema("IDL", f"there is no struct {name}; it declares {names}")
     return found[name]
+
+
+def _rule_of_ros(key: str) -> Rule | None:
+    # A longer one is none of ROS, and would take the expression long.
+    found = _ROS_KEY.fullmatch(key) if len(key) <= _ROS_KEY_CHARS else None
+    return None if found is None else (_CDR, found[1].encode())
 
 
 class SchemaRegistry:
@@ -188,21 +200,28 @@ class SchemaRegistry:
 
     # -- what is asked
 
+    def __len__(self) -> int:
+        return len(self._texts)
+
     @property
     def has_rules(self) -> bool:
-        """Whether there are keys whose encoding is declared."""
-        return bool(self._rules)
+        """Whether there are keys whose encoding is declared, or may be."""
+        return bool(self._texts)
 
     def rule(self, key: str) -> Rule | None:
-        """The encoding that is declared for a key; of several expressions that match, the longest counts."""
+        """The encoding that is declared for a key; of several expressions that match, the longest counts.
+
+        Keys of ROS 2 over Zenoh (`rmw_zenoh`) name their type: that is their rule, unless there is another.
+        """
         if key in self._found:
             return self._found[key]
         exprs = ((unquote_to_bytes(place.rpartition("/")[2]).decode(), its) for place, its in list(self._rules.items()))
         matching = [(len(expr), expr, its) for expr, its in exprs if keyexpr.intersects(expr, key)]
-        found = max(matching)[2] if matching else None
-        if len(self._found) >= _CACHED:
-            self._found.clear()
-        self._found[key] = found
+        found = max(matching)[2] if matching else _rule_of_ros(key)
+        if len(key) <= CACHED_KEY_CHARS:
+            if len(self._found) >= _CACHED:
+                self._found.clear()
+            self._found[key] = found
         return found
 
     def decoder(self, encoding: int, schema: bytes | None) -> Decoder | None:

@@ -578,8 +578,8 @@ CONTENT_RECORDS: Final = 1 << 18
 """Structs, texts and lists that are elements of sequences in one CDR payload, members of its structs that may be
 absent, and fields of messages in one protobuf payload: a byte or none stands for one that takes 200 in memory."""
 
-SCHEMA_BYTES: Final = 1 << 20
-"""Bytes of one schema; all messages of ROS 2's common interfaces together are 300 kB."""
+SCHEMA_BYTES: Final = 1 << 18
+"""Bytes of one schema: a quarter of a second to parse. The largest message of ROS 2's common interfaces needs 20 kB."""
 
 SCHEMA_DEPTH: Final = 32
 """Structs and sequences within each other in a declared type: parsers, readers and columns recurse as deep."""

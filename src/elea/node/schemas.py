@@ -24,6 +24,7 @@ from elea.wire.details import unpack_parts
 
 if TYPE_CHECKING:
     from elea.node.node import Node
+    from elea.node.openmetrics import OpenMetrics
 
 __all__ = ["SpaceSchemas", "StoredSchema"]
 
@@ -77,6 +78,8 @@ class SpaceSchemas:
                 return
             self._next = float("inf")  # until there is an answer
             is_first, self._is_subscribed = not self._is_subscribed, True
+            if is_first:
+                self._node.meters.append(self.meter)
         self._known.clear()
         self.asked += 1
         body = QueryBody("", ConsolidationMode.LATEST)
@@ -88,6 +91,13 @@ class SpaceSchemas:
         except EleaError as error:  # the node is being closed
             _log.debug("types are not asked for: problem=%s", error)
             self._known.set()
+
+    def meter(self, text: OpenMetrics) -> None:
+        """Add to the metrics page."""
+        text.family("elea_schemas", "gauge", "Types and rules for keys that this node knows of the data space.")
+        text.sample("elea_schemas", len(self.registry))
+        text.family("elea_schemas_refused", "counter", "Schemas that made no sense, or for which there was no room.")
+        text.sample("elea_schemas_refused_total", self.registry.refused)
 
     def ask(self) -> SchemaRegistry:
         """What is declared, after the data space was asked; for threads that may wait."""
@@ -104,7 +114,8 @@ class SpaceSchemas:
         if self._node.loop.now() >= self._next:
             self._read_stores()
         self.begin()
-        if self.registry.generation == before and self._node.loop.has_threads:
+        if self.registry.generation == before and self._node.loop.has_threads and not self._known.is_set():
+            self._node.loop.step_aside()  # the answer comes by a link that this thread may be reading
             self._known.wait(WAIT)
         return self.registry.generation != before
 

@@ -11,6 +11,7 @@ import pytest
 
 import elea
 from elea.content.registry import rule_key, type_key
+from elea.node.openmetrics import OpenMetrics
 from tests.unit.api.stores import client, config
 
 IDL = "module demo { enum Mode { OFF, ON }; struct Light { long id; string name; Mode mode; }; };"
@@ -67,6 +68,35 @@ def test_stored_and_live_samples_are_chosen_by_fields_of_their_declared_type(rou
     assert [str(sample.key_expr) for sample in stored if sample] == ["home/3"]
     assert read.column("key").to_pylist() == ["home/3"]
     assert found == [light(2), light(3)]
+
+
+def test_replies_that_come_one_by_one_wait_for_the_type_of_the_first(router: elea.Session) -> None:
+    """The thread that waits for replies reads the link, and must not wait there for the answer about the type."""
+    with client(router) as robot:
+        declare(robot)
+        for id in range(40):
+            robot.put(f"home/{id}", light(id), encoding=LIGHT, ack=True, timeout=30)
+        replies = robot.get("home/**?_history", where="id > 1", consolidation=elea.ConsolidationMode.NONE, timeout=30)
+
+        assert len([reply for reply in replies if reply.ok]) == 38
+        page = OpenMetrics(descriptors=True)
+        robot._node.schemas.meter(page)
+        assert "elea_schemas 1" in str(page)
+        assert "elea_schemas_refused_total 0" in str(page)
+        assert robot._node.schemas.asked == 1
+
+
+@pytest.mark.parametrize(("where", "is_read_elsewhere"), [("id > 1", True), ("key = 'a'", False)])
+def test_a_thread_that_waits_at_a_channel_does_not_look_into_payloads(where: str, is_read_elsewhere: bool) -> None:
+    """It reads the link while it waits, by which the answer about a type would come."""
+    held: list[elea.Query] = []
+    with elea.open(config("peer")) as session:
+        session.declare_queryable("a", held.append)
+        session.get("a", where=where, timeout=30)
+        (asking,) = session._node.local._asking.values()
+        subscriber = session.declare_subscriber("a", where=where)
+
+        assert (asking.channel is None, subscriber._box.channel is None) == (is_read_elsewhere, is_read_elsewhere)
 
 
 def test_a_rule_says_the_type_of_keys_whose_samples_do_not(router: elea.Session) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import elea as elea_api
+from tests.unit.api.stores import broker as in_memory
 from tests.unit.api.stores import config, locator_of
 from tests.unit.cli.conftest import Elea
 from tests.unit.spark.vehicles import DESCRIPTORS, NAME
@@ -56,6 +57,19 @@ def test_a_type_is_declared_used_and_taken_back(elea: Elea, broker: elea_api.Ses
     assert elea("schema", "delete", "home/*", *there).status == 0
     assert elea("schema", "delete", "home/*", *there).status == 1
     assert elea("schema", "get", "application/cdr;demo::Other", *there).status == 1
+
+
+def test_a_broker_may_keep_types_in_memory(elea: Elea, tmp_path: Path) -> None:
+    file = tmp_path / "String.msg"
+    file.write_text("string data")
+    with in_memory(types="@schema/**") as session:
+        there = ("-e", locator_of(session), "--no-multicast-scouting")
+
+        assert elea("schema", "put", "application/cdr;std_msgs/msg/String", str(file), *there).status == 0
+        assert "std_msgs/msg/String" in elea("schema", "list", *there).out
+    with in_memory() as session:
+        there = ("-e", locator_of(session), "--no-multicast-scouting")
+        assert elea("schema", "put", "application/cdr;std_msgs/msg/String", str(file), *there).status == 5
 
 
 def test_what_is_wrong_is_told_before_anything_is_opened(elea: Elea, tmp_path: Path) -> None:

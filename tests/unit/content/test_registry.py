@@ -60,6 +60,21 @@ def test_the_longest_rule_that_matches_a_key_counts() -> None:
     assert contents.decode("fleet/1/name", 0, None, STRING) is UNKNOWN
 
 
+def test_keys_of_ros_over_zenoh_name_their_type() -> None:
+    schemas = SchemaRegistry()
+    contents = Contents(schemas)
+    key = (
+        "0/chatter/std_msgs::msg::dds_::String_/RIHS01_df668c740482bbd48fb39d76a70dfd4bd59db1288021743503259e948f6b1a18"
+    )
+
+    assert contents.decode(key, 0, None, STRING) is UNKNOWN
+    schemas.take("@schema/cdr/std_msgs/msg/String", None, b"string data")
+    assert contents.decode(key, 0, None, STRING) == {"data": "hi"}
+    assert contents.decode("0/chatter/std_msgs::msg::dds_::String_", 0, None, STRING) is UNKNOWN
+    schemas.take(rule_key("0/**"), None, b"application/cdr;demo::Other")
+    assert contents.decode(key, 0, None, STRING) is UNKNOWN
+
+
 def test_a_fetch_that_brings_a_type_is_worth_another_look() -> None:
     schemas = SchemaRegistry()
     asked: list[int] = []

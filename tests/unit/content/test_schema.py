@@ -154,10 +154,15 @@ def doubling(levels: int) -> str:
             "SCHEMA_DEPTH",
         ),
         ("module m { " * (SCHEMA_DEPTH + 1), "SCHEMA_DEPTH"),
+        (
+            "typedef long T0;" + "".join(f"typedef sequence<T{at}> T{at + 1};" for at in range(3000)),
+            "SCHEMA_DEPTH",
+        ),
+        ("typedef long T0;" + "".join(f"typedef T{at} T{at + 1}[1];" for at in range(3000)), "SCHEMA_DEPTH"),
         (f"struct T {{ long a[{SCHEMA_ELEMENTS}][2]; }};", "SCHEMA_ELEMENTS"),
         ("//" + " " * SCHEMA_BYTES, "SCHEMA_BYTES"),
     ],
-    ids=["doubling", "members", "depth", "modules", "elements", "characters"],
+    ids=["doubling", "members", "depth", "modules", "typedefs", "arrays", "elements", "characters"],
 )
 def test_hostile_idl_is_refused(text: str, limit: str) -> None:
     with pytest.raises(InvalidSchema, match=limit):

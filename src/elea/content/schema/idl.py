@@ -249,6 +249,7 @@ class _Parser:
             element = self._type(scope, depth + 1)
             bound = self._size(scope) if tokens.accept(",") else None
             tokens.expect(">")
+            self._check_depth(element, word.at)
             return Sequence(element, bound)
         found = self._named(scope)
         if found is None or isinstance(found, Value):
@@ -279,7 +280,16 @@ class _Parser:
         problem = check_array((*sizes, its.count) if isinstance(its, Array) else tuple(sizes))
         if problem is not None:
             self._tokens.fail(problem, place)
+        self._check_depth(its, place)
         return Array(its, tuple(sizes))
+
+    def _check_depth(self, element: Declared, place: int) -> None:
+        """Lists within lists, of which typedefs make any number; structs are measured when they are whole."""
+        depth = 0
+        while isinstance(element, Sequence | Array):
+            element, depth = element.element, depth + 1
+        if depth >= SCHEMA_DEPTH:
+            self._tokens.fail(f"deeper than {SCHEMA_DEPTH} (SCHEMA_DEPTH)", place)
 
     def _bound(self, scope: tuple[str, ...]) -> int | None:
         if not self._tokens.accept("<"):
