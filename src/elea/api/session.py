@@ -71,6 +71,8 @@ T = TypeVar("T", bound=Handle)
 
 SESSION_EID = 1
 NO_OPTIONS = (None,) * 7
+STORED_PUT = "a put that is stored or acknowledged by a request"
+STORED_READ = "a read of what a log has, or its history"
 NO_ORIGIN = "a log does not know where samples came from: leave out allowed_origin"
 NO_HANDLER = "pull() of a subscriber with history, since or cursor returns its samples: leave out the handler"
 
@@ -217,6 +219,7 @@ class Session:
             NotStored, StoreError, OperationTimeout: it was not acknowledged, and why.
         """
         if (ack or durability is not None) and self._storing.wants(durability, ack=ack):
+            self._node.check_words(STORED_PUT)
             options = self._for_store(
                 key_expr,
                 payload=payload,
@@ -259,6 +262,7 @@ class Session:
     ) -> Receipt | None:
         """Delete a key; `durability`, `ack` and `timeout` as in `put`."""
         if (ack or durability is not None) and self._storing.wants(durability, ack=ack):
+            self._node.check_words(STORED_PUT)
             options = self._for_store(
                 key_expr,
                 payload=None,
@@ -331,6 +335,7 @@ class Session:
                 self._bulk = Bulk(self)
             self._bulk.publish(batch)
             return None
+        self._node.check_words(STORED_PUT)
         return self._storing.put_batch(batch, key_expr, durability, timeout)
 
     def read(
@@ -374,6 +379,7 @@ class Session:
         """
         from elea.api.rangereader import Reading
 
+        self._node.check_words(STORED_READ)
         return Reading(
             self,
             str(self._key(key_expr)),
@@ -395,6 +401,7 @@ class Session:
         """A named position in the log of a key expression (of `log` if several have it), which the broker remembers."""
         from elea.api.cursor import Cursor
 
+        self._node.check_words("a cursor")
         return Cursor(self, str(self._key(key_expr)), name, log=log)
 
     def declare_publisher(
@@ -414,6 +421,9 @@ class Session:
             quality = (congestion_control, priority, express, reliability, allowed_destination)
             quality = self._publication.over(str(key_expr), quality)
             congestion_control, priority, express, reliability, allowed_destination = quality
+        is_stored = durability is not None and self._storing.wants(durability, ack=False)
+        if is_stored:
+            self._node.check_words(STORED_PUT)
         publisher = Publisher(
             self,
             self._key(key_expr),
@@ -422,7 +432,7 @@ class Session:
             reliability=Reliability.RELIABLE if reliability is None else reliability,
             destination=Locality.ANY if allowed_destination is None else allowed_destination,
         )
-        if durability is not None and self._storing.wants(durability, ack=False):
+        if durability is not None and is_stored:
             publisher._store(durability)
         return self._keep(publisher)
 
@@ -471,6 +481,7 @@ class Session:
                 if remote is not None:
                     return self._keep(WirePullSubscriber(self, key, handler, mode, remote, chosen))
             return self._keep(PacedSubscriber(self, self._key(key_expr), handler, origin, mode, chosen))
+        self._node.check_words(STORED_READ)
         from elea.api.historysubscriber import FollowingSubscriber, Start
         from elea.api.pacedsubscriber import Periodic
 
@@ -509,6 +520,7 @@ class Session:
         """The samples that a broker has kept, again: at the pace of their timestamps, see `elea.api.replay`."""
         from elea.api.replay import Replay
 
+        self._node.check_words(STORED_READ)
         return Replay(self, self._key(key_expr), since, until, pace)
 
     # -- queries

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from elea.model.errors import DeclarationRejected
 from elea.model.logger import logger
@@ -54,6 +54,18 @@ __all__ = ["EarlyFace"]
 _log = logger("elea.node")
 
 
+LACKS: Final = (
+    "a queryable",
+    "a liveliness token",
+    "a deletion",
+    # Requests with parameters, to a store; what is durable says so itself, by a tag.
+    "a put that is stored or acknowledged by a request",
+    "a read of what a log has, or its history",
+    "a cursor",
+)
+"""What the dialects have no words for."""
+
+
 class EarlyFace(OutboxFace):
     """A neighbour that speaks an early dialect.
 
@@ -102,7 +114,7 @@ class EarlyFace(OutboxFace):
 
     @property
     def lacks(self) -> Mapping[str, str]:
-        return dict.fromkeys(("a queryable", "a liveliness token", "a deletion"), self.dialect)
+        return dict.fromkeys(LACKS, self.dialect)
 
     def puller(self, key: str) -> Puller | None:
         """Have samples of a key wait at the other node, if it is a broker."""

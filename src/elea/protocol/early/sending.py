@@ -371,6 +371,13 @@ class Sender:
             again.append(held)
         return self._again(again, now)
 
+    def resend(self, numbers: Sequence[int], now: float, patience: float) -> list[bytes]:
+        """Packets of those numbers that are held and were not sent within the last `patience` seconds."""
+        oldest = self._oldest()
+        wanted = {distance(oldest, sn, self.sn_bits) for sn in numbers}
+        held = [one for index, one in enumerate(self.held) if index in wanted and now - one.at >= patience]
+        return self._again(held, now)
+
     def landed(self, since: float) -> None:
         """The other node has read what was sent until then, as far as it has arrived; or it was lost."""
         sent = self._sent

@@ -117,6 +117,43 @@ def test_2017_cannot_say_where_answers_end(router: elea.Session) -> None:
         assert "xrce2017 cannot express where the answers to kept/* end" in reply.err.payload.to_string()
 
 
+@pytest.mark.parametrize(
+    ("call", "what"),
+    [
+        (lambda session: session.put("kept/1", "x", durability="persistent"), "a put that is stored"),
+        (lambda session: session.put("kept/1", "x", ack=True), "a put that is stored"),
+        (lambda session: session.delete("kept/1", ack=True), "a put that is stored"),
+        (lambda session: session.declare_publisher("kept/1", durability="persistent"), "a put that is stored"),
+        (lambda session: session.put_batch([("kept/1", "x")]), "a put that is stored"),
+        (lambda session: session.read("kept/**"), "a read of what a log has"),
+        (lambda session: session.replay("kept/**"), "a read of what a log has"),
+        (lambda session: session.declare_subscriber("kept/**", history=3), "a read of what a log has"),
+        (lambda session: session.declare_subscriber("kept/**", since=0), "a read of what a log has"),
+        (lambda session: session.declare_subscriber("kept/**", cursor="me"), "a read of what a log has"),
+        (lambda session: session.cursor("kept/**", "me"), "a cursor"),
+    ],
+    ids=[
+        "durability",
+        "ack",
+        "delete",
+        "publisher",
+        "batch",
+        "read",
+        "replay",
+        "history",
+        "since",
+        "cursor",
+        "cursors",
+    ],
+)
+def test_requests_to_stores_are_errors_that_say_so(program: elea.Session, call: Any, what: str) -> None:
+    dialect = program._runtime.wanted[0].partition("dialect=")[2]
+    with pytest.raises(NotExpressible, match=f"{dialect} cannot express {what}") as caught:
+        call(program)
+    assert caught.value.dialect == dialect
+    program.put("kept/1", "x", durability="volatile")  # which asks for nothing
+
+
 def test_what_a_dialect_cannot_say_is_an_error_that_says_so(program: elea.Session) -> None:
     with pytest.raises(NotExpressible, match="cannot express a deletion"):
         program.delete("a/b")
