@@ -157,6 +157,18 @@ def test_what_is_lost_again_and_again_is_sent_in_more_copies() -> None:
     assert copies == [1, 2, 3, 3, 3, 3]
 
 
+@pytest.mark.parametrize(("messages", "copies"), [(65, 1), (66, 2)])
+def test_what_all_others_wait_for_is_sent_twice(messages: int, copies: int) -> None:
+    one, _ = opened(mtu=100)
+    for number in range(messages):
+        one.send(write_entry(b"zenoh://a", b"%d." % number, reliable=True))
+    one.to_send(0.0)
+
+    hear(one, bytes.fromhex("2f0000"), 1.0)
+
+    assert len([packet for packet in one.to_send(1.0) if packet.endswith(b"0.")]) == copies
+
+
 def asks(packets: list[bytes]) -> list[bool]:
     return [getattr(message, "sync", False) for message in said(packets)]
 

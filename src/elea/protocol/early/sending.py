@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final
 
-from elea.model.limits import EARLY_HELD_WINDOWS
+from elea.model.limits import ACKNACK_SPAN, EARLY_HELD_WINDOWS
 from elea.protocol.early.acknack import requested
 from elea.protocol.early.numbered import BATCHED, BYTE, DATA, HEAD, RELIABLE, STREAM, SYNC, frag_marker, vle
 from elea.protocol.early.serial import distance, successor, window_limit
@@ -404,8 +404,12 @@ class Sender:
         return self._again(again, now)
 
     def _again(self, again: Sequence[Held], now: float) -> list[bytes]:
-        """Send messages again; those that were lost twice, twice as well, in packets of their own."""
+        """Send messages again; those that were lost twice, twice as well, in packets of their own.
+
+        One copy more if so much is held that no AckNack could ask for all of it: nothing gets on before these do.
+        """
         packer = Packer(self._mtu, self._alone)
+        more = 1 if len(self.held) > ACKNACK_SPAN else 0
         copies = 1
         left = list(again)
         while left:
@@ -413,7 +417,7 @@ class Sender:
             for held in left:
                 packer.add(held, held is left[-1])  # one answer is enough (Z18-REL-05)
             packer.flush()
-            left = [held for held in left if copies < min(held.losses, MOST_COPIES)]
+            left = [held for held in left if copies < min(held.losses + more, MOST_COPIES)]
             copies += 1
         for held in again:
             self.is_asking = True
