@@ -170,7 +170,8 @@ def _series(values: FieldValues, points: int) -> tuple[int, str, list[Series]]:
 
 
 def _title(args: argparse.Namespace, start: int) -> str:
-    return f"{', '.join(args.field or ['value'])} of {Path(args.source).name}, from {(time_text(start) or '')[:19]}Z"
+    source = Path(args.source).name if args.source.endswith(SUFFIXES) else args.source
+    return f"{', '.join(args.field or ['value'])} of {source}, from {(time_text(start) or '')[:19]}Z"
 
 
 def _rows(args: argparse.Namespace, values: FieldValues, out: Output) -> list[str]:
