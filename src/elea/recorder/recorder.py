@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self
 from elea.api.arrowhandler import Arrow
 from elea.api.sinks import FifoChannel
 from elea.model.errors import CaptureFull
+from elea.recorder.declaredtypes import types_of
 from elea.recorder.following import followed
 from elea.recorder.rotation import CaptureFiles, Rotation
 from elea.recorder.samplebatch import nanoseconds
@@ -138,6 +139,7 @@ class Recorder:
                 now=self._began,
                 compression=compression,
                 overwrite=overwrite,
+                types=types_of(session._node.schemas.contents),
             )
         except BaseException:
             self.subscriber._finish()
