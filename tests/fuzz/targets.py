@@ -25,6 +25,7 @@ from tests.fuzz.jsonpayload import json_payload_target
 from tests.fuzz.jsontarget import json_target
 from tests.fuzz.keytarget import key_target
 from tests.fuzz.laws import check_pushes, read_run, require
+from tests.fuzz.mcaptarget import mcap_target
 from tests.fuzz.putstarget import puts_target
 from tests.fuzz.storetargets import answers_target, import_target, requests_target
 from tests.fuzz.target import Target
@@ -300,6 +301,7 @@ def _all() -> list[Target]:
         uprotocol_target(),
         _capture(),
         capture_target(),
+        mcap_target(),
         arrow_target(),
         payload_target(),
         json_payload_target(),

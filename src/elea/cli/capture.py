@@ -17,6 +17,7 @@ from elea.cli import connection
 from elea.cli.explain import where
 from elea.cli.output import Output, safe, size_text
 from elea.cli.style import CliError
+from elea.cli.sub import since
 from elea.model.errors import CaptureDamaged, CaptureFull, EleaError
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ this command is killed; of a Parquet file FILE.arrows is there then. examples:
   elea capture 'home/**' -o drive.mcap -e tcp/127.0.0.1:7447
   elea capture 'fleet/**' -o fast.parquet --where "speed > 2"
   elea capture 'home/**' -o day.mcap --max-size 1GB --max-time 1h      day-0001.mcap, day-0002.mcap, …
+  elea capture 'home/**' -o hour.mcap --since 1h                       what a broker has kept, then what comes
   elea replay drive.mcap                                               puts it all again"""
 
 
@@ -47,6 +49,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="where to: .mcap, .parquet or .arrows")
     parser.add_argument(
         "--where", type=where, metavar="PREDICATE", help='only samples for which this holds: "speed > 2"'
+    )
+    when = parser.add_mutually_exclusive_group()
+    when.add_argument("--history", type=connection.positive, metavar="N", help="begin with the last N kept by a broker")
+    when.add_argument(
+        "--since", type=since, metavar="WHEN", help="begin there, with what a broker has kept: 10m, a time, a position"
     )
     parser.add_argument(
         "-n", "--count", type=connection.positive, metavar="N", help="end with N samples, or a few more"
@@ -90,6 +97,8 @@ def run(args: argparse.Namespace) -> int:
                 args.key,
                 Path(args.output),
                 where=args.where,
+                history=args.history,
+                since=args.since,
                 rotation=Rotation(args.max_size, args.max_time),
                 compression=args.compression,
                 overflow=args.overflow,

@@ -94,12 +94,14 @@ def run(args: argparse.Namespace) -> int:
 def _read(args: argparse.Namespace, values: FieldValues, out: Output) -> None:
     """The values of a capture."""
     from elea.columnar.batchfilter import BatchFilter
+    from elea.content import Contents
     from elea.recorder import open_capture
     from elea.store.logreads import Keys
 
     keys = Keys(args.key)
-    wanted = None if args.where is None else BatchFilter(args.where)
     capture = open_capture(args.source)
+    values.contents = contents = Contents(capture.types)
+    wanted = None if args.where is None else BatchFilter(args.where, contents=contents)
     for batch in capture:
         mask = keys.mask(batch.column("key"))
         found = batch if mask is None else batch.filter(mask)
@@ -117,6 +119,7 @@ def _watch(args: argparse.Namespace, values: FieldValues, out: Output) -> None:
     live = sys.stdout.isatty() and not out.json and args.output is None
     drawn = 0
     with connection.stoppable() as stop, connection.open_session(connection.session_config(args), stop) as session:
+        values.contents = session._node.schemas.contents
         handler = Arrow(seconds=SHOW_EVERY, overflow="drop_oldest")
         with session.declare_subscriber(args.source, handler, where=args.where) as subscriber:
             out.note(f"subscribed to {safe(args.source)}; Ctrl-C ends")
@@ -170,7 +173,8 @@ def _series(values: FieldValues, points: int) -> tuple[int, str, list[Series]]:
 
 
 def _title(args: argparse.Namespace, start: int) -> str:
-    return f"{', '.join(args.field or ['value'])} of {Path(args.source).name}, from {(time_text(start) or '')[:19]}Z"
+    source = Path(args.source).name if args.source.endswith(SUFFIXES) else args.source
+    return f"{', '.join(args.field or ['value'])} of {source}, from {(time_text(start) or '')[:19]}Z"
 
 
 def _rows(args: argparse.Namespace, values: FieldValues, out: Output) -> list[str]:

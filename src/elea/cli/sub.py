@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from elea.api.sample import Sample
     from elea.api.session import Session
 
-__all__ = ["CAPACITY", "add_arguments", "run", "show_samples"]
+__all__ = ["CAPACITY", "add_arguments", "run", "show_samples", "since"]
 
 CAPACITY: Final = 4096
 """Samples waiting to be printed; then the sender has to wait, and after a while they are lost and counted."""
@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     when.add_argument("--history", type=connection.positive, metavar="N", help="begin with the last N samples")
     when.add_argument(
         "--since",
-        type=_since,
+        type=since,
         metavar="WHEN",
         help="begin there: 10m (ago; or s, h, d), 2024-01-31T12:00:00Z, or a position such as 0, the oldest",
     )
@@ -170,7 +170,7 @@ def _show(samples: list[Sample], out: Output, *, raw: bool) -> None:
         sys.stdout.buffer.flush()
 
 
-def _since(text: str) -> datetime | timedelta | int:
+def since(text: str) -> datetime | timedelta | int:
     """For argparse: a position, a time, or a duration before now."""
     from elea.model.errors import InvalidSelector
     from elea.model.timerange import TimeExpr

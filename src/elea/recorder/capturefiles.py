@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from elea.content.registry import SchemaRegistry
 from elea.model.errors import CaptureDamaged
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ class Capture(ABC):
         """Whether the file ends before it is whole, as after a kill; known when all has been read."""
         self.facts: dict[str, str] = {}
         """What the recorder wrote of the capture as a whole, as far as it has been read."""
+        self.types = SchemaRegistry()
+        """The types of payloads that the file declares, as far as it has been read."""
 
     @abstractmethod
     def __iter__(self) -> Iterator[pa.RecordBatch]:

@@ -49,7 +49,8 @@ class FieldValues:
         self._getters: list[tuple[str, Callable[[Mapping[str, object]], object]]] = [
             (field, path_getter(field_path(field))) for field in fields
         ]
-        self._contents = Contents() if contents is None else contents
+        self.contents = Contents() if contents is None else contents
+        """How payloads are read."""
         self._lines: dict[tuple[str, str], _Line] = {}
         self.values = 0
         """Values taken."""
@@ -71,7 +72,7 @@ class FieldValues:
             if kind:
                 continue
             parts = (False, None, encoding, schema, None, None)
-            content = SampleView(names[code], payload, DEFAULT_QOS, parts, self._contents).content()
+            content = SampleView(names[code], payload, DEFAULT_QOS, parts, self.contents).content()
             if not isinstance(content, Mapping):
                 self.unreadable += 1
                 continue

@@ -18,7 +18,17 @@ from elea.model.encoding import Encoding
 from elea.model.limits import MCAP_CHUNK_ROWS
 from elea.store.entrance import Form
 
-__all__ = ["CAPTURE", "DETAILS", "DETAILS_FORM", "HEAD", "INDEX", "MESSAGE_ENCODINGS", "ChannelName", "details_of"]
+__all__ = [
+    "CAPTURE",
+    "DETAILS",
+    "DETAILS_FORM",
+    "ENCODINGS",
+    "HEAD",
+    "INDEX",
+    "MESSAGE_ENCODINGS",
+    "ChannelName",
+    "details_of",
+]
 
 HEAD: Final = np.dtype(
     [
@@ -59,12 +69,13 @@ MESSAGE_ENCODINGS: Final[Mapping[int, str]] = {
 }
 """Encodings that MCAP has a name for, by which other tools know how to show them."""
 
-_BACK: Final = {
+ENCODINGS: Final = {
     "json": Encoding.APPLICATION_JSON.id,
     "cbor": Encoding.APPLICATION_CBOR.id,
     "cdr": Encoding.APPLICATION_CDR.id,
     "protobuf": Encoding.APPLICATION_PROTOBUF.id,
 }
+"""And back."""
 
 
 class ChannelName(NamedTuple):
@@ -112,7 +123,7 @@ class ChannelName(NamedTuple):
                 )
             except KeyError as error:
                 raise ValueError(f"a channel has no {error}") from error
-        encoding = _BACK.get(message_encoding)
+        encoding = ENCODINGS.get(message_encoding)
         if encoding is None:
             known = Encoding(metadata.get("zenoh.encoding", message_encoding))
             return cls(topic.strip("/"), 0, known.id, known.schema)

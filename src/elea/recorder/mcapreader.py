@@ -30,7 +30,8 @@ from elea.model.errors import CaptureDamaged, EleaError
 from elea.model.limits import MCAP_CHUNK_BYTES, MCAP_CHUNK_ROWS, MCAP_DETAILS_KEPT
 from elea.model.timestamp import ntp64_from_ns
 from elea.recorder.capturefiles import Capture
-from elea.recorder.mcapformat import CAPTURE, DETAILS, DETAILS_COLUMNS, DETAILS_FORM, HEAD, ChannelName
+from elea.recorder.declaredtypes import DeclaredType, take_type
+from elea.recorder.mcapformat import CAPTURE, DETAILS, DETAILS_COLUMNS, DETAILS_FORM, ENCODINGS, HEAD, ChannelName
 from elea.recorder.samplebatch import arrivals_of, sample_batch
 from elea.store.entrance import read_stream
 
@@ -76,7 +77,7 @@ class McapCapture(Capture):
         self.without_details = 0
         """Samples of our own recorder whose details another tool has lost."""
         self._messages = 0
-        self._schemas: dict[int, str] = {}
+        self._schemas: dict[int, Schema] = {}
         self._channels: dict[int, _Channel] = {}
         self._details: dict[str, deque[_Details]] = {}
 
@@ -148,14 +149,18 @@ class McapCapture(Capture):
         stream = ReadDataStream(io.BytesIO(data))
         if opcode == Opcode.SCHEMA:
             schema = Schema.read(stream)
-            self._schemas[schema.id] = schema.name
+            self._schemas[schema.id] = schema
             return
         channel = Channel.read(stream)
         capture = channel.metadata.get(CAPTURE)
         name = None
         if capture is None or channel.message_encoding != DETAILS:
-            schema_name = self._schemas.get(channel.schema_id)
-            name = ChannelName.of(channel.topic, channel.message_encoding, schema_name, channel.metadata)
+            its = self._schemas.get(channel.schema_id)
+            name = ChannelName.of(channel.topic, channel.message_encoding, its.name if its else None, channel.metadata)
+            if its is not None:
+                encoding = ENCODINGS.get(channel.message_encoding, name.encoding)
+                told = name.schema.decode(errors="replace") if name.schema else its.name
+                take_type(self.types, name.key, name.encoding, DeclaredType(encoding, told, its.encoding, its.data))
         self._channels[channel.id] = _Channel(capture, name)
 
     def _take_details(self, head: Any, data: bytes) -> None:

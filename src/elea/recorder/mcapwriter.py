@@ -1,7 +1,7 @@
 """Batches of samples to an MCAP file: a chunk for each batch, made of columns, without an object per sample.
 
 The records are those of the `mcap` library, and so is the order in which its own writer has them. That one takes
-messages one by one, which takes fifteen times as long; here a chunk is one join of columns (`bench/recorder.py`).
+messages one by one, which takes several times as long; here a chunk is one join of columns (`bench/recorder.py`).
 """
 
 from __future__ import annotations
@@ -35,9 +35,11 @@ from mcap.records import (
 from mcap.writer import MCAP0_MAGIC
 
 from elea.columnar.arrays import numbers_in
+from elea.content.contents import PLAIN
 from elea.model.limits import MCAP_CHANNELS, MCAP_CHUNK_ROWS, MCAP_SAMPLES, MCAP_SUMMARY_BYTES
 from elea.recorder.appendfile import AppendFile
-from elea.recorder.mcapformat import CAPTURE, DETAILS, HEAD, INDEX, ChannelName, details_of
+from elea.recorder.declaredtypes import DeclaredType, Types, types_of
+from elea.recorder.mcapformat import CAPTURE, DETAILS, HEAD, INDEX, MESSAGE_ENCODINGS, ChannelName, details_of
 from elea.recorder.samplebatch import nanoseconds
 
 __all__ = ["COMPRESSION", "McapWriter"]
@@ -55,13 +57,22 @@ _DETAILS: Final = 1
 class McapWriter:
     """Writes a file; `finish` makes it whole, and without that it can be read up to its last chunk."""
 
-    def __init__(self, file: AppendFile, facts: Mapping[str, str], *, capture: str, compression: str = "zstd") -> None:
+    def __init__(
+        self,
+        file: AppendFile,
+        facts: Mapping[str, str],
+        *,
+        capture: str,
+        compression: str = "zstd",
+        types: Types = types_of(PLAIN),  # noqa: B008 - it has no state
+    ) -> None:
         self._file = file
+        self._types = types
         self._capture = capture
         self._compress = COMPRESSION[compression]
         self._compression = "" if compression == "none" else compression
         self._channels: dict[ChannelName, int] = {}
-        self._schemas: dict[str, int] = {}
+        self._schemas: dict[tuple[str, str, bytes], int] = {}
         self._known = {Opcode.SCHEMA: RecordBuilder(), Opcode.CHANNEL: RecordBuilder()}  # for the summary
         self._indexes = RecordBuilder()
         self._metadata: list[MetadataIndex] = []
@@ -208,21 +219,22 @@ class McapWriter:
     # -- channels
 
     def _describe(self, described: RecordBuilder, name: ChannelName) -> None:
-        schema = 0
-        if name.schema is not None and not name.kind:
-            schema = self._schema(described, name.schema.decode("utf-8", "backslashreplace"))
+        schema, encoding = 0, name.message_encoding
+        if not name.kind:
+            its = self._types(name.key, name.encoding, name.schema)
+            encoding = MESSAGE_ENCODINGS.get(its.encoding) or encoding
+            schema = self._schema(described, its) if its.name else 0
         number = len(self._channels) + 2  # behind that of the details
         self._channels[name] = number
-        self._add_channel(
-            described, Channel(number, name.key, name.message_encoding, name.metadata(self._capture), schema)
-        )
+        self._add_channel(described, Channel(number, name.key, encoding, name.metadata(self._capture), schema))
 
-    def _schema(self, described: RecordBuilder, name: str) -> int:
-        """The schema of that name: MCAP refers to it, though the data space tells no more of it than the name."""
-        number = self._schemas.get(name)
+    def _schema(self, described: RecordBuilder, its: DeclaredType) -> int:
+        """The schema of that name, with its text if the data space declares it."""
+        wanted = (its.name, its.language, its.text)
+        number = self._schemas.get(wanted)
         if number is None:
-            number = self._schemas[name] = len(self._schemas) + 1
-            record = _bytes(Schema(id=number, data=b"", encoding="", name=name))
+            number = self._schemas[wanted] = len(self._schemas) + 1
+            record = _bytes(Schema(id=number, data=its.text, encoding=its.language, name=its.name))
             described.write(record)
             self._known[Opcode.SCHEMA].write(record)
         return number

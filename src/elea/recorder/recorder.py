@@ -15,15 +15,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from elea.api.arrowhandler import Arrow
-from elea.model.errors import CaptureFull, EleaError
+from elea.api.sinks import FifoChannel
+from elea.model.errors import CaptureFull
+from elea.recorder.declaredtypes import types_of
+from elea.recorder.following import followed
 from elea.recorder.rotation import CaptureFiles, Rotation
 from elea.recorder.samplebatch import nanoseconds
 
 if TYPE_CHECKING:
+    from datetime import datetime, timedelta
     from types import TracebackType
 
     import pyarrow as pa
 
+    from elea.api.sample import Sample
     from elea.api.session import Session
     from elea.model.keyexpr import KeyExpr
     from elea.model.predicate import Predicate
@@ -39,6 +44,9 @@ BUFFER: Final = 64 << 20
 """Bytes of payload that wait in memory for a disk that is slower than the network."""
 
 FLUSH: Final = 1.0
+FOLLOWED: Final = 8192
+"""Samples of a log that wait here; the others wait in the log."""
+
 ENDING: Final = 600.0
 """Seconds that the last file may take to be finished: a Parquet file is written from its journal."""
 
@@ -72,6 +80,8 @@ class Recorder:
     Args:
         path: the first file; its ending (`.mcap`, `.parquet`, `.arrows`) says the format.
         where: a predicate; only samples for which it holds are recorded.
+        history, since: begin with what a broker has kept: the last so many samples, or from a time or position on, as
+            for `declare_subscriber`. Then all is read from its log, and nothing is dropped.
         rotation: when another file begins.
         overflow: what happens when the disk is slower than the network: `drop` forgets the oldest samples that wait,
             `block` holds up the link they come by, and so those who publish with BLOCK.
@@ -90,6 +100,8 @@ class Recorder:
         path: Path | str,
         *,
         where: Predicate | str | None = None,
+        history: int | None = None,
+        since: datetime | timedelta | int | None = None,
         rotation: Rotation | None = None,
         compression: str = "zstd",
         overflow: Literal["drop", "block"] = "drop",
@@ -98,27 +110,40 @@ class Recorder:
         overwrite: bool = False,
     ) -> None:
         self._began = time.monotonic()
-        facts = {"key_expr": str(key_expr), "where": "" if where is None else str(where)}
-        self._files = CaptureFiles(
-            Path(path),
-            facts,
-            Rotation() if rotation is None else rotation,
-            now=self._began,
-            compression=compression,
-            overwrite=overwrite,
-        )
-        self.problem: EleaError | OSError | None = None
+        self.problem: Exception | None = None
         """Why nothing is written any more; None while all is well."""
         self._written = 0
         self._lost = 0
         self._oldest: int | None = None  # arrival of the first sample that is being written
-        handler = Arrow(
-            seconds=flush,
-            octets=min(BATCH, buffer),
-            capacity=max(buffer // BATCH, 1),
-            overflow="block" if overflow == "block" else "drop_oldest",
-        )
-        self.subscriber: Any = session.declare_subscriber(key_expr, handler, where=where)
+        self._closing = threading.Event()
+        self.subscriber: Any
+        self._batches: Iterable[pa.RecordBatch]
+        if history is None and since is None:
+            handler = Arrow(
+                seconds=flush,
+                octets=min(BATCH, buffer),
+                capacity=max(buffer // BATCH, 1),
+                overflow="block" if overflow == "block" else "drop_oldest",
+            )
+            self._batches = self.subscriber = session.declare_subscriber(key_expr, handler, where=where)
+        else:
+            kept: FifoChannel[Sample] = FifoChannel(FOLLOWED)
+            self.subscriber = session.declare_subscriber(key_expr, kept, where=where, history=history, since=since)
+            self._batches = followed(self.subscriber, flush, self._closing)
+        try:
+            facts = {"key_expr": str(key_expr), "where": "" if where is None else str(where)}
+            self._files = CaptureFiles(
+                Path(path),
+                facts,
+                Rotation() if rotation is None else rotation,
+                now=self._began,
+                compression=compression,
+                overwrite=overwrite,
+                types=types_of(session._node.schemas.contents),
+            )
+        except BaseException:
+            self.subscriber._finish()
+            raise
         self._thread = threading.Thread(target=self._run, name="elea-recorder", daemon=True)
         self._thread.start()
 
@@ -146,6 +171,7 @@ class Recorder:
         Raises:
             CaptureFull, OSError: something was not written; what was can be read.
         """
+        self._closing.set()
         self.subscriber._finish()
         self._thread.join(ENDING)
         if self._thread.is_alive():
@@ -163,6 +189,7 @@ class Recorder:
         if error is None:
             self.close()
         else:  # which is what the user should hear of
+            self._closing.set()
             self.subscriber._finish()
             self._thread.join(ENDING)
 
@@ -170,12 +197,12 @@ class Recorder:
 
     def _run(self) -> None:
         try:
-            self._write(self.subscriber)
-        except (EleaError, OSError) as error:
+            self._write(self._batches)
+        except Exception as error:  # noqa: BLE001 - whatever it was, nothing is recorded any more, and that must be told
             self._fail(error)
         try:
             self._files.finish({"dropped": str(self.subscriber.dropped + self._lost)})
-        except (EleaError, OSError) as error:
+        except Exception as error:  # noqa: BLE001 - likewise
             self._fail(error)
         self._oldest = None
 
@@ -190,13 +217,14 @@ class Recorder:
             self._written += batch.num_rows
             self._oldest = None
 
-    def _fail(self, error: EleaError | OSError) -> None:
+    def _fail(self, error: Exception) -> None:
         """Nothing can be written any more: say so once, and count what comes until somebody closes this."""
         if self.problem is not None:
             return
         self.problem = error
         full = isinstance(error, CaptureFull)
         _log.error("recording ended: reason=%s problem=%s", "disk full" if full else "write failed", error)
+        self._closing.set()
         self.subscriber._finish()
-        for batch in self.subscriber.handler:
-            self._lost += batch.num_rows
+        for item in self.subscriber.handler:
+            self._lost += getattr(item, "num_rows", 1)

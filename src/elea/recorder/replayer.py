@@ -77,7 +77,7 @@ class Replayer:
         self._pace = pace
         self._times = times
         self._keys = Keys(key_expr)
-        self._filter = None if where is None else BatchFilter(where)
+        self._filter = None if where is None else BatchFilter(where, contents=session._node.schemas.contents)
         self._paths = list(paths)
         self.captures: list[Capture] = open_captures(paths)
         self.size = sum(capture.size for capture in self.captures)

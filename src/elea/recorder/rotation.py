@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from elea.content.contents import PLAIN
 from elea.model.errors import CaptureFull
 from elea.recorder.appendfile import AppendFile
 from elea.recorder.arrowfile import ArrowWriter, ParquetWriter, journal_of
 from elea.recorder.capturefiles import check_format
+from elea.recorder.declaredtypes import Types, types_of
 from elea.recorder.mcapwriter import McapWriter
 
 if TYPE_CHECKING:
@@ -42,6 +44,7 @@ class CaptureFiles:
     Args:
         facts: what is written into each of them, of the recording as a whole.
         compression: of the chunks of MCAP: zstd, lz4 or none.
+        types: what is declared of payloads, for the schemas of MCAP.
 
     Raises:
         FileExistsError: there is a file of that name already, and it is not to be overwritten.
@@ -57,8 +60,10 @@ class CaptureFiles:
         now: float,
         compression: str = "zstd",
         overwrite: bool = False,
+        types: Types | None = None,
     ) -> None:
         self._path = path
+        self._types = types_of(PLAIN) if types is None else types
         self._format = check_format(path)
         self._facts = dict(facts)
         self._rotation = rotation
@@ -118,7 +123,9 @@ class CaptureFiles:
         try:
             self._writer: McapWriter | ArrowWriter
             if self._format == ".mcap":
-                self._writer = McapWriter(file, facts, capture=self._capture, compression=self._compression)
+                self._writer = McapWriter(
+                    file, facts, capture=self._capture, compression=self._compression, types=self._types
+                )
             elif is_parquet:
                 self._writer = ParquetWriter(file, facts, path)
             else:

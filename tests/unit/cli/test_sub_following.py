@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from elea.cli import main
-from elea.cli.sub import _since
+from elea.cli.sub import since
 from elea.model.timestamp import ns_from_ntp64
 from tests.unit.api.logkeeper import LogKeeper
 from tests.unit.cli.conftest import Elea
@@ -88,7 +88,7 @@ def test_options_that_do_not_fit_are_refused(elea: Elea, keeper: LogKeeper, word
     ],
 )
 def test_ways_to_say_since_when(text: str, when: object) -> None:
-    assert _since(text) == when
+    assert since(text) == when
 
 
 def test_pull_prints_what_has_come_when_a_line_is_entered(
@@ -123,10 +123,10 @@ def test_pull_with_a_cursor_prints_what_was_kept_and_goes_on_there(
 
     words = ["sub", "k/pulled", "--pull", "--json", "-e", keeper.locator, "--cursor", "reader"]
     found = []
-    for since, puts in ((["--since", "0"], ["0", "1"]), ([], ["2"])):
+    for start, puts in ((["--since", "0"], ["0", "1"]), ([], ["2"])):
         keeper.put(*puts, key="k/pulled", live=False)
         monkeypatch.setattr("sys.stdin", Typing())
-        assert main([*words, *since]) == 0
+        assert main([*words, *start]) == 0
         found.append(values(capsys.readouterr().out))
 
     assert found == [["0", "1"], ["2"]]

@@ -12,7 +12,11 @@ import pyarrow.ipc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mcap.data_stream import ReadDataStream
+from mcap.opcode import Opcode
 from mcap.reader import NonSeekingReader, make_reader
+from mcap.records import Chunk, ChunkIndex, Message, MessageIndex
+from mcap.stream_reader import StreamReader, get_chunk_data_stream
 from mcap.writer import CompressionType, Writer
 
 from elea.model import limits
@@ -66,6 +70,42 @@ def test_library_reads_mcap_with_all_its_indexes(tmp_path: Path, compression: st
     assert found[-1][1].metadata["zenoh.kind"] == "delete"
     assert metadata["elea.capture"]["key_expr"] == "home/**"
     assert metadata["elea.end"] == {"samples": "101", "dropped": "0"}
+
+
+def test_indexes_lead_to_their_messages(tmp_path: Path) -> None:
+    rows = [row(n, key=f"home/{n % 3}", arrival=NOON + 7 * n) for n in range(20)]
+    (path,) = written(tmp_path / "a.mcap", [batch_of(rows[:12]), batch_of(rows[12:])])
+    with path.open("rb") as file:
+        records = list(StreamReader(file, emit_chunks=True).records)
+
+    data, found = b"", []
+    for record in records:
+        if isinstance(record, Chunk):
+            stream, size = get_chunk_data_stream(record, validate_crc=True)
+            data = stream.read(size)
+        elif isinstance(record, MessageIndex):
+            for time, offset in record.records:
+                stream = ReadDataStream(io.BytesIO(data[offset:]))
+                assert stream.read1() == Opcode.MESSAGE
+                message = Message.read(stream, stream.read8())
+                assert (message.log_time, message.channel_id) == (time, record.channel_id)
+                found.append(message.data)
+    channels = [record for record in records if isinstance(record, ChunkIndex)]
+    assert sorted(each for each in found if b"speed" in each) == sorted(each["payload"] for each in rows)
+    assert [len(each.message_index_offsets) for each in channels] == [4, 4]
+
+
+def test_chunk_that_is_gone_is_noticed(tmp_path: Path) -> None:
+    (path,) = written(tmp_path / "a.mcap", [batch_of([row(n)]) for n in range(3)])
+    data = bytearray(path.read_bytes())
+    with path.open("rb") as file:
+        summary = make_reader(file).get_summary()
+    assert summary is not None
+    data[summary.chunk_indexes[1].chunk_start_offset] = 0x80  # a record that nobody knows is passed over
+    path.write_bytes(data)
+
+    with pytest.raises(CaptureDamaged, match="should have 6 messages, and 4 were found"):
+        list(open_capture(path))
 
 
 def test_details_are_an_arrow_stream_that_anybody_can_read(tmp_path: Path) -> None:

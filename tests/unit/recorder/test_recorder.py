@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 
 import elea
-from elea.model.errors import CaptureFull
+from elea.model.errors import CaptureFull, NotStored
 from elea.recorder import Recorder, Rotation, open_capture
 from elea.recorder import recorder as recording
 from elea.recorder.appendfile import AppendFile
 from elea.recorder.rotation import CaptureFiles
+from tests.unit.api.stores import broker, client
 from tests.unit.recorder.samples import FORMATS, batch_of, row, table_of
 from tests.unit.recorder.sessions import alone, eventually
 
@@ -86,6 +87,29 @@ def test_there_is_no_writing_over_a_capture_unless_asked_to(tmp_path: Path) -> N
         Recorder(session, "home/**", tmp_path / "a.mcap", overwrite=True).close()
 
     assert read(tmp_path / "a.mcap") == []
+
+
+@pytest.mark.parametrize(("start", "first"), [({"history": 2}, 3), ({"since": 0}, 0)])
+def test_recording_may_begin_with_what_a_broker_has_kept(tmp_path: Path, start: dict[str, Any], first: int) -> None:
+    with broker(log="home/**") as router, client(router) as session:
+        for number in range(5):
+            session.put("home/1", f"{number}", durability="transient", ack=True)
+        with Recorder(session, "home/**", tmp_path / "a.mcap", flush=0.01, **start) as recorder:
+            eventually(lambda: recorder.figures().samples == 5 - first, "what was kept is recorded")
+            session.put("home/1", "5", attachment=b"x", durability="transient", ack=True)
+            eventually(lambda: recorder.figures().samples == 6 - first, "what comes is recorded")
+
+    found = read(tmp_path / "a.mcap")
+    assert [each["payload"] for each in found] == [b"%d" % number for number in range(first, 6)]
+    assert found[-1]["attachment"] == b"x"
+    assert all(each["stamp_id"] for each in found)
+
+
+def test_recording_of_what_nobody_keeps_tells_so(tmp_path: Path) -> None:
+    with broker() as router, client(router) as session, pytest.raises(NotStored):
+        Recorder(session, "home/**", tmp_path / "a.mcap", history=1)
+
+    assert not (tmp_path / "a.mcap").exists()
 
 
 class SlowDisk:

@@ -92,12 +92,17 @@ def test_samples_are_put_when_they_are_due(session: Any, tmp_path: Path, monkeyp
 def test_clock_that_was_set_back_holds_nothing_up(
     session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    Clock(monkeypatch)
-    rows = [row(n, arrival=NOON + at * SECOND) for n, at in enumerate([10, 11, 5, 12])]
+    clock = Clock(monkeypatch)
+    rows = [row(n, arrival=NOON + at * SECOND) for n, at in enumerate([10, 11, 5, 6, 12])]
+    replay = Replayer(session, written(tmp_path / "a.mcap", [batch_of(rows)]))
+    sent, waited = [], []
+    for delay in replay.steps():
+        sent.append(replay.sent)
+        waited.append(delay)
+        clock.sleep(delay)
 
-    found = received(session, Replayer(session, written(tmp_path / "a.mcap", [batch_of(rows)])))
-
-    assert [sample.payload.to_bytes() for sample in found] == [each["payload"] for each in rows]
+    assert waited == [1.0, 1.0]
+    assert [*sent, replay.sent] == [1, 4, 5]
 
 
 def stamps(samples: list[Any]) -> list[int]:
