@@ -13,7 +13,7 @@ from typing import Any
 from bench import columnar
 from bench.node.cases import Goal
 from bench.node.table import short
-from bench.spark import cpu
+from bench.spark import cpu, less
 from bench.spark.latency import latencies
 from bench.spark.naive import naive
 from bench.spark.stage import FLEET, Stage
@@ -235,6 +235,16 @@ def batch_rows(plan: Plan) -> Iterator[Row]:
     yield Row("batch → noop", "batch", "a Python source with one batch, again and again", "ready")
 
 
+def less_ways(plan: Plan) -> Iterator[Way]:
+    for name, run in less.runs():
+        yield Way(name, run)
+
+
+def less_rows(plan: Plan) -> Iterator[Row]:
+    for name, (ours, beside, theirs) in less.RATES.items():
+        yield Row(name, ours, beside, theirs)
+
+
 def sink_ways(plan: Plan) -> Iterator[Way]:
     def start(on: Stage, place: Path) -> Any:
         rows = source(on, max(plan.sizes)).where(f"crc32(payload) % {SHARE_OF_SINK} = 0")
@@ -305,6 +315,7 @@ CASES = {
     "stream": Case("streaming read → noop and → Delta, beside createDataFrame", stream_ways, stream_rows),
     "tuples": Case("the same source yielding tuples", tuple_ways, tuple_rows),
     "batch": Case("batch read → noop, beside spark.read.parquet", batch_ways, batch_rows),
+    "less": Case("one column, a count, one key, beside spark.read.parquet", less_ways, less_rows),
     "sink": Case("log → writeStream to the broker, stored once", sink_ways, sink_rows),
     "live": Case("bench.columnar: wire → Arrow, beside an eclipse-zenoh callback", live_ways, live_rows),
     "latency": Case("acknowledged put → visible in a Delta table", latency_ways, latency_rows),

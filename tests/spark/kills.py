@@ -62,8 +62,14 @@ class Outcome(NamedTuple):
 # -- the driver --------------------------------------------------------------------------------------------------------
 
 
-def drive(place: Path, locators: Sequence[str], master: str, targets: Sequence[str], rows: int, drain: bool) -> int:
-    """Run the queries until killed, or until everything is done; a line of batch numbers for each change."""
+def drive(
+    place: Path, locators: Sequence[str], master: str, targets: Sequence[str], rows: int, drain: bool, spark: Any = None
+) -> int:
+    """Run the queries until killed, or until everything is done; a line of batch numbers for each change.
+
+    Args:
+        spark: the session to run in; without it one is made.
+    """
     import elea.spark
 
     settings = {
@@ -72,7 +78,8 @@ def drive(place: Path, locators: Sequence[str], master: str, targets: Sequence[s
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
         "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1",
     }  # fmt: skip
-    spark = elea.spark.session("kills", master=master, settings=settings, log_level="OFF")
+    if spark is None:
+        spark = elea.spark.session("kills", master=master, settings=settings, log_level="OFF")
     spark.dataSource.register(ParkingSource)
     start = partial(_start, spark, place, locators, rows, drain, is_controlled=bool(set(targets) & set(CONTROLS)))
     queries: dict[str, Any] = {}
@@ -161,9 +168,12 @@ def _appending(place: Path, target: str, control: str | None) -> Any:
 
 def run(
     troubles: Sequence[str], *, targets: Sequence[str] = TARGETS, master: str = "local[2,4]", rows: int = 2000,
-    seed: int | None = None, settle: int = 2,
+    seed: int | None = None, settle: int = 2, spark: Any = None,
 ) -> list[Outcome]:  # fmt: skip
     """See the module; `settle` is how many batches pass between two troubles.
+
+    Args:
+        spark: a session for what is left to do in the end; without it that is one more driver.
 
     Raises:
         AssertionError: no progress any more.
@@ -204,6 +214,10 @@ def run(
         router.stop()
         ended = None
         while ended != 0:
+            if spark is not None:
+                ended = drive(place, (broker.locator, router.locator), master, targets, rows, True, spark)
+                assert ended == 0, "a query has failed; its problem is on the error stream"
+                break
             ended = driver.start("--drain").process.wait(PATIENCE)
             assert driver.starts < 10 + 3 * len(events), "the driver does not come to an end"
         told = Outcome("", expected, 0, 0, 0, dict(trouble.kills), driver.starts, round(time.monotonic() - begun, 1))

@@ -77,12 +77,13 @@ scd = 2
 # -- the driver --------------------------------------------------------------------------------------------------------
 
 
-def drive(place: Path, *, once: bool, backfill: bool) -> int:
-    """Run the pipeline until killed, or to the end."""
+def drive(place: Path, *, once: bool, backfill: bool, spark: Any = None) -> int:
+    """Run the pipeline until killed, or to the end; in a session of its own, unless one is given."""
     import elea.spark
     from elea.spark.pipeline import runner, specreader
 
-    spark = elea.spark.session("merges", master="local[2]", settings={"spark.driver.memory": "1g"}, log_level="OFF")
+    if spark is None:
+        spark = elea.spark.session("merges", master="local[2]", settings={"spark.driver.memory": "1g"}, log_level="OFF")
     told = runner.run(specreader.read(place / "fleet.toml"), spark, once=once, backfill=backfill)
     print("\n".join(told.lines()), flush=True)
     return 0
@@ -199,8 +200,8 @@ def _has_moved(place: Path, before: int, driver: subprocess.Popen[bytes]) -> boo
     return _versions(place) > before or driver.poll() is not None
 
 
-def run(place: Path, *, kills: int, seed: int) -> dict[str, Any]:
-    """See the module."""
+def run(place: Path, *, kills: int, seed: int, spark: Any = None) -> dict[str, Any]:
+    """See the module; what is done behind the last kill is done in `spark`, or else in further drivers."""
     chance = random.Random(seed)
     with contextlib.ExitStack() as stack:
         broker = stack.enter_context(StoringBroker("--store", str(place / "store"), "--persist", "**"))
@@ -216,9 +217,15 @@ def run(place: Path, *, kills: int, seed: int) -> dict[str, Any]:
             _end(driver)
             print(f"kill {number + 1} of {kills}, {fleet.count} samples", file=sys.stderr, flush=True)
         samples = fleet.stop()
-        assert _driver(place, "--once").wait() == 0, _story(place, broker)
+        if spark is None:
+            assert _driver(place, "--once").wait() == 0, _story(place, broker)
+        else:
+            drive(place, once=True, backfill=False, spark=spark)
         after_kills = _differences(place, session)
-        assert _driver(place, "--backfill").wait() == 0, _story(place, broker)
+        if spark is None:
+            assert _driver(place, "--backfill").wait() == 0, _story(place, broker)
+        else:
+            drive(place, once=False, backfill=True, spark=spark)
         after = _differences(place, session)
     return {"samples": samples, "kills": kills, "after kills": after_kills, "after backfill": after}
 

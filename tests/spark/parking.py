@@ -22,9 +22,10 @@ PARKED_SECONDS = 300.0
 
 def park(target: str) -> None:
     """Stay here if asked to. The process is killed, or has nobody any more who waits for it."""
-    place = Path(os.environ[PLACE])
-    if not (place / "park").exists():
+    named = os.environ.get(PLACE)  # a process that is not to be killed has none
+    if named is None or not (Path(named) / "park").exists():
         return
+    place = Path(named)
     (place / f"at-{target}").touch()
     end, parent = time.monotonic() + PARKED_SECONDS, os.getppid()
     while time.monotonic() < end and os.getppid() == parent:
@@ -34,7 +35,8 @@ def park(target: str) -> None:
 
 def is_parked(target: str) -> bool:
     """Whether it stays there."""
-    return Path(os.environ[PLACE], f"at-{target}").exists()
+    named = os.environ.get(PLACE)
+    return named is not None and Path(named, f"at-{target}").exists()
 
 
 class _ParkingSink(StreamSink):

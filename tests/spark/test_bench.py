@@ -16,7 +16,7 @@ def test_cases_yield_figures(spark: Any, tmp_path: Path) -> None:
     plan = Plan(rows=600, sizes=(600,), puts=2, seconds=0.1)
 
     with stage(spark, plan.rows, tmp_path) as on:
-        table = measure(on, plan, ["stream", "batch"], 1, warm=False)
+        table = measure(on, plan, ["stream", "batch", "less"], 1, warm=False)
 
     assert table.notes == []
     assert all(value > 0 for values in table.values.values() for value in values)

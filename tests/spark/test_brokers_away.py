@@ -81,12 +81,11 @@ def test_batch_waits_for_a_broker_that_is_away(
 def test_batch_names_the_broker_that_does_not_come_back(
     two: tuple[StoringBroker, StoringBroker], more: dict[str, str]
 ) -> None:
-    options = options_of(*two, requestTimeoutMs="1500", **more)
-    assert count(options) == 200
+    assert count(options_of(*two, **more)) == 200  # patiently: a loaded machine takes its time
     two[1].kill()
 
     with pytest.raises(BrokerAway, match=r"away for \d+ s: broker .*requestTimeoutMs=1500.*nothing is lost") as caught:
-        count(options)
+        count(options_of(*two, requestTimeoutMs="1500", **more))
 
     assert caught.value.locators == (two[1].locator,)
 
@@ -153,8 +152,9 @@ def test_stream_reads_on_while_one_of_two_brokers_is_away(two: tuple[StoringBrok
 
 
 def test_stream_gives_up_in_the_end_and_says_who_is_away(two: tuple[StoringBroker, StoringBroker]) -> None:
-    stream = ZenohStreamReader(options_of(*two, requestTimeoutMs="1500", startingOffsets="latest"), SCHEMA)
+    stream = ZenohStreamReader(options_of(*two, startingOffsets="latest"), SCHEMA)
     start = stream.initialOffset()
+    stream._logs._brokers._limit_ms = 1500  # from here on: what was before may take its time on a loaded machine
     two[1].kill()
     began = time.monotonic()
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.spark.kills import CONTROLS, TARGETS, run
 
 
-def test_driver_killed_between_two_commits_repeats_nothing() -> None:
-    outcomes = {one.target: one for one in run(["point"], targets=[*TARGETS, *CONTROLS], settle=0)}
+def test_driver_killed_between_two_commits_repeats_nothing(spark: Any) -> None:
+    outcomes = {one.target: one for one in run(["point"], targets=[*TARGETS, *CONTROLS], settle=0, spark=spark)}
 
     for target in TARGETS:
         assert (outcomes[target].lost, outcomes[target].duplicated) == (0, 0)

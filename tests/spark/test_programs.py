@@ -8,8 +8,8 @@ from typing import Any
 from tests.spark import changing, merges
 
 
-def test_tables_by_key_are_what_pandas_says_after_a_kill(tmp_path: Path) -> None:
-    told = merges.run(tmp_path, kills=1, seed=5)
+def test_tables_by_key_are_what_pandas_says_after_a_kill(spark: Any, tmp_path: Path) -> None:
+    told = merges.run(tmp_path, kills=1, seed=5, spark=spark)
 
     for when in ("after kills", "after backfill"):
         assert {name: (one["missing"], one["extra"], one["twice"]) for name, one in told[when].items()} == {
