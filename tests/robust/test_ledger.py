@@ -41,7 +41,9 @@ def test_ledger_sees_what_a_store_loses_that_does_not_sync() -> None:
     if why is not None:
         pytest.skip(why)
 
-    outcome = run_cuts(3, sync="relaxed")
-
-    assert outcome.verdict.lost > 0
-    assert (outcome.verdict.phantom, outcome.verdict.dup) == (0, 0)
+    for _ in range(5):  # until there was something in memory when the power was cut
+        verdict = run_cuts(3, sync="relaxed").verdict
+        assert (verdict.phantom, verdict.dup) == (0, 0)
+        if verdict.lost:
+            return
+    raise AssertionError("nothing lost")
