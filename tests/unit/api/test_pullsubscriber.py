@@ -159,9 +159,9 @@ def test_trouble_that_passes_loses_nothing(keeper: LogKeeper, session: elea.Sess
     keeper.put("0", "1")
 
     with session.declare_subscriber("k/**", mode=elea.Pull(), since=0) as subscriber:
-        keeper.failures += [Congested("too much to do")] * 400
+        keeper.failures += [Congested("too much to do")] * 4_000
         with pytest.raises((Congested, OperationTimeout)):
-            subscriber.pull(timeout=0.3)
+            subscriber.pull(timeout=2.0)
         keeper.failures.clear()
 
         assert texts(subscriber.pull()) == ["0", "1"]
