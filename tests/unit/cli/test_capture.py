@@ -130,6 +130,7 @@ def test_full_disk_ends_it_and_leaves_a_capture(broker: str, tmp_path: Path) -> 
     )
     with client(broker) as session:
         samples = publisher(session)
+        eventually(path.exists, "there is a file")
         sent: list[bytes] = []
         while process.poll() is None:
             size = path.stat().st_size
