@@ -18,6 +18,7 @@ from mcap.reader import NonSeekingReader, make_reader
 from mcap.records import Chunk, ChunkIndex, Message, MessageIndex
 from mcap.stream_reader import StreamReader, get_chunk_data_stream
 from mcap.writer import CompressionType, Writer
+from pyarrow import parquet
 
 from elea.model import limits
 from elea.model.encoding import Encoding
@@ -26,7 +27,10 @@ from elea.model.timestamp import ntp64_from_ns
 from elea.recorder import Rotation, mcapwriter, open_capture, open_captures
 from elea.recorder.mcapformat import DETAILS
 from elea.recorder.mcapreader import McapCapture
+from elea.store import Range, memory_log
+from elea.store.transfer import export_arrow
 from tests.unit.recorder.samples import FORMATS, JSON, NOON, batch_of, row, sample_rows, table_of, written
+from tests.unit.store.samples import sample
 
 
 @pytest.mark.parametrize("suffix", FORMATS)
@@ -226,6 +230,24 @@ def test_files_are_read_in_the_order_of_their_samples(tmp_path: Path, suffix: st
 
     assert [path.name for path in paths] == [f"a-000{n}{suffix}" for n in (1, 2, 3)]
     assert [capture.path for capture in captures] == paths
+
+
+# -- files of a store --------------------------------------------------------------------------------------------------
+
+
+def test_export_of_a_log_is_read(tmp_path: Path) -> None:
+    log = memory_log()
+    log.append([sample(n, payload=b"%d" % n) for n in range(5)])
+    with (tmp_path / "log.arrows").open("wb") as file:
+        export_arrow(log, Range(), file)
+    table = pa.Table.from_batches(list(log.read_arrow(Range())))
+    parquet.write_table(table, tmp_path / "log.parquet")
+
+    exported, read = (table_of(open_capture(tmp_path / f"log.{suffix}")) for suffix in ("arrows", "parquet"))
+
+    assert exported.column("payload").to_pylist() == [b"%d" % n for n in range(5)]
+    assert exported.equals(read)
+    assert exported.column("ntp64").to_pylist() == table.column("ntp64").to_pylist()
 
 
 # -- files of other recorders ------------------------------------------------------------------------------------------
