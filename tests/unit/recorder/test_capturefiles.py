@@ -308,13 +308,12 @@ def test_details_that_another_tool_has_lost_are_counted(tmp_path: Path) -> None:
     assert capture.without_details == 5
 
 
-def test_merged_captures_keep_their_details_apart(tmp_path: Path) -> None:
-    rows = {name: [row(n, key=name, attachment=name.encode()) for n in range(3)] for name in ("a", "b")}
-    with (tmp_path / "merged.mcap").open("wb") as out:
-        writer: Any = Writer(out)
+def merged(paths: list[Path], out: Path) -> None:
+    """As a tool does it that knows nothing of us."""
+    with out.open("wb") as target:
+        writer: Any = Writer(target)
         writer.start()
-        for name in rows:
-            (path,) = written(tmp_path / f"{name}.mcap", [batch_of(rows[name])])
+        for path in paths:
             numbers: dict[int, int] = {}
             with path.open("rb") as file:
                 for _, channel, message in make_reader(file).iter_messages(log_time_order=False):
@@ -327,9 +326,18 @@ def test_merged_captures_keep_their_details_apart(tmp_path: Path) -> None:
                     )
         writer.finish()
 
-    found = table_of(McapCapture(tmp_path / "merged.mcap")).to_pylist()
 
-    assert [each["attachment"] for each in found] == [b"a"] * 3 + [b"b"] * 3
+def test_merged_captures_keep_their_details_apart(tmp_path: Path) -> None:
+    first = batch_of([row(n, key="a", attachment=b"a") for n in range(3)])
+    second = batch_of([row(n, key="b", attachment=b"b") for n in range(3)])
+    paths = written(tmp_path / "x.mcap", [first, second], rotation=Rotation(max_bytes=1))
+    paths += written(tmp_path / "y.mcap", [second])
+
+    merged(paths, tmp_path / "merged.mcap")
+
+    found = table_of(McapCapture(tmp_path / "merged.mcap")).to_pylist()
+    assert len(paths) == 3
+    assert [each["attachment"] for each in found] == [b"a"] * 3 + [b"b"] * 6
 
 
 # -- what the format has no numbers for --------------------------------------------------------------------------------
