@@ -20,6 +20,8 @@ EXTRAS: Final = {
     "broker": ("uvloop", "pyarrow"),
     "arrow": ("pyarrow", "numba"),
     "spark": ("pyspark", "pyarrow", "deltalake"),
+    "recorder": ("mcap", "pyarrow", "numba"),
+    "plot": ("mcap", "matplotlib"),
     "uprotocol": ("google.protobuf",),
     "dds": ("cyclonedds",),
 }

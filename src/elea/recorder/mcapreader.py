@@ -202,7 +202,13 @@ class McapCapture(Capture):
                 "ntp64": numbers_of(np.array([ntp64_from_ns(time) for time in times], np.uint64), pa.uint64()),
                 "stamp_id": pa.repeat(pa.scalar(FOREIGN, pa.binary()), len(heads)),
             }
-        known = [(capture, one) for capture in set(captures) for one in self._details.get(capture or "", ())]
+        low, high = int(heads["sequence"].min()), int(heads["sequence"].max())
+        known = [
+            (capture, one)
+            for capture in set(captures)
+            for one in self._details.get(capture or "", ())
+            if one.first <= high and one.first + one.batch.num_rows > low
+        ]
         places = np.full(len(heads), -1, np.int64)
         before = 0
         for capture, (first, batch) in known:

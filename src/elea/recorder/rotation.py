@@ -124,7 +124,7 @@ class CaptureFiles:
             self._writer: McapWriter | ArrowWriter
             if self._format == ".mcap":
                 self._writer = McapWriter(
-                    file, facts, capture=self._capture, compression=self._compression, types=self._types
+                    file, facts, capture=f"{self._capture}-{number}", compression=self._compression, types=self._types
                 )
             elif is_parquet:
                 self._writer = ParquetWriter(file, facts, path)

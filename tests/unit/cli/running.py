@@ -40,25 +40,25 @@ class Running:
             self.process.stdin.write(stdin)
             self.process.stdin.close()
 
-    def line(self) -> str:
+    def line(self, wait: float = WAIT) -> str:
         """The next line on standard output."""
-        return _next(self._lines, self)
+        return _next(self._lines, self, wait)
 
     def error_line(self) -> str:
         """The next line on the error stream."""
         return _next(self._errors, self)
 
-    def form(self) -> dict[str, Any]:
+    def form(self, wait: float = WAIT) -> dict[str, Any]:
         """The next line, which is a JSON object."""
-        form = json.loads(self.line())
+        form = json.loads(self.line(wait))
         assert isinstance(form, dict)
         return form
 
-    def form_where(self, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+    def form_where(self, wanted: Callable[[dict[str, Any]], bool], wait: float = WAIT) -> dict[str, Any]:
         """The next JSON object that is `wanted`."""
-        until = time.monotonic() + WAIT
+        until = time.monotonic() + wait
         while time.monotonic() < until:
-            form = self.form()
+            form = self.form(wait)
             if wanted(form):
                 return form
         raise AssertionError("the line never came")
@@ -69,15 +69,15 @@ class Running:
             pass
         return line
 
-    def stop(self, how: signal.Signals = signal.SIGINT) -> int:
+    def stop(self, how: signal.Signals = signal.SIGINT, wait: float = WAIT) -> int:
         """Tells it to end, and returns its exit code."""
         if self.process.poll() is None:
             self.process.send_signal(how)
-        return self.end()
+        return self.end(wait)
 
-    def end(self) -> int:
+    def end(self, wait: float = WAIT) -> int:
         """Its exit code, once it has ended of itself."""
-        code = self.process.wait(WAIT)
+        code = self.process.wait(wait)
         for reader in self._readers:
             reader.join(WAIT)
         for stream in (self.process.stdout, self.process.stderr):
@@ -109,8 +109,8 @@ def _read(stream: Any, lines: queue.SimpleQueue[str | None]) -> None:
     lines.put(None)
 
 
-def _next(lines: queue.SimpleQueue[str | None], of: Running) -> str:
-    line = lines.get(timeout=WAIT)
+def _next(lines: queue.SimpleQueue[str | None], of: Running, wait: float = WAIT) -> str:
+    line = lines.get(timeout=wait)
     assert line is not None, f"{of.process.args!r} printed no more lines"
     return line
 

@@ -18,8 +18,8 @@ import pytest
 import elea
 from elea.recorder import open_capture
 from tests.unit.cli.conftest import Elea
-from tests.unit.cli.running import WAIT, Running, start_broker
-from tests.unit.recorder.sessions import eventually
+from tests.unit.cli.running import Running, start_broker
+from tests.unit.recorder.sessions import PATIENCE, eventually
 
 
 @pytest.fixture(scope="module")
@@ -40,8 +40,7 @@ def client(locator: str) -> Any:
 def recording(locator: str, path: Path, *words: str) -> Running:
     """`elea capture` that has subscribed."""
     found = Running("capture", "home/**", "-o", str(path), "-e", locator, *words)
-    if "--json" not in words:
-        found.wait_for_error("recording home/**")
+    eventually(path.exists, "there is a file")
     return found
 
 
@@ -62,7 +61,7 @@ def test_killed_recorder_leaves_what_it_has_written(broker: str, tmp_path: Path)
         samples = publisher(session)
         for number in range(100):
             samples.put(f"{number}")
-        running.form_where(lambda form: form["samples"] == 100)
+        running.form_where(lambda form: form["samples"] == 100, PATIENCE)
         running.stop(signal.SIGKILL)
 
     capture = open_capture(path)
@@ -78,7 +77,7 @@ def test_ctrl_c_ends_it_in_good_order_with_one_line(broker: str, tmp_path: Path)
         session.close()
         eventually(lambda: payloads(tmp_path / "a.mcap"), "it is written")
 
-        assert running.stop() == 0
+        assert running.stop(wait=PATIENCE) == 0
 
     (line,) = running.rest()
     assert line.startswith("recorded  1 samples")
@@ -97,10 +96,10 @@ def test_recorder_that_is_too_slow_says_so_and_fails_if_it_is_strict(broker: str
         samples = publisher(session)
         for _ in range(200):
             samples.put(bytes(100_000))
-        form = running.form_where(lambda form: form["dropped"] > 0)
+        form = running.form_where(lambda form: form["dropped"] > 0, PATIENCE)
         drained = threading.Thread(target=drain, args=(reader,))
         drained.start()
-        status = running.stop()
+        status = running.stop(wait=PATIENCE)
         drained.join()
 
     assert form["lag"] > 0
@@ -130,13 +129,14 @@ def test_full_disk_ends_it_and_leaves_a_capture(broker: str, tmp_path: Path) -> 
     )
     with client(broker) as session:
         samples = publisher(session)
+        eventually(path.exists, "there is a file")
         sent: list[bytes] = []
         while process.poll() is None:
             size = path.stat().st_size
             sent.append(os.urandom(9000))
             samples.put(sent[-1])
             eventually(partial(has_gone_on, process, path, size), "it is written")
-        _, errors = process.communicate(timeout=WAIT)
+        _, errors = process.communicate(timeout=PATIENCE)
 
     found = payloads(path)
     assert process.returncode == 5

@@ -13,6 +13,7 @@ import pytest
 from tests.unit.cli.conftest import Elea
 from tests.unit.cli.running import Running, start_broker
 from tests.unit.recorder.samples import NOON, batch_of, row, written
+from tests.unit.recorder.sessions import PATIENCE
 
 SECOND = 1_000_000_000
 
@@ -71,8 +72,8 @@ def test_replay_of_what_is_none_fails_before_it_connects(elea: Elea, tmp_path: P
 def test_ctrl_c_ends_a_replay_with_one_line(broker: str, tmp_path: Path) -> None:
     (path,) = written(tmp_path / "a.mcap", [batch_of([row(0), row(1, arrival=NOON + 3600 * SECOND)])])
     with Running("replay", str(path), "--json", "-e", broker) as running:
-        running.form_where(lambda form: form["sent"] == 1)
+        running.form_where(lambda form: form["sent"] == 1, PATIENCE)
 
-        assert running.stop(signal.SIGINT) == 130
+        assert running.stop(signal.SIGINT, PATIENCE) == 130
 
     assert running.error_line() == ('{"error": "interrupted", "status": 130, "problem": "elea replay: interrupted"}')

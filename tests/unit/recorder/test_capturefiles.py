@@ -18,6 +18,7 @@ from mcap.reader import NonSeekingReader, make_reader
 from mcap.records import Chunk, ChunkIndex, Message, MessageIndex
 from mcap.stream_reader import StreamReader, get_chunk_data_stream
 from mcap.writer import CompressionType, Writer
+from pyarrow import parquet
 
 from elea.model import limits
 from elea.model.encoding import Encoding
@@ -26,7 +27,10 @@ from elea.model.timestamp import ntp64_from_ns
 from elea.recorder import Rotation, mcapwriter, open_capture, open_captures
 from elea.recorder.mcapformat import DETAILS
 from elea.recorder.mcapreader import McapCapture
+from elea.store import Range, memory_log
+from elea.store.transfer import export_arrow
 from tests.unit.recorder.samples import FORMATS, JSON, NOON, batch_of, row, sample_rows, table_of, written
+from tests.unit.store.samples import sample
 
 
 @pytest.mark.parametrize("suffix", FORMATS)
@@ -228,6 +232,24 @@ def test_files_are_read_in_the_order_of_their_samples(tmp_path: Path, suffix: st
     assert [capture.path for capture in captures] == paths
 
 
+# -- files of a store --------------------------------------------------------------------------------------------------
+
+
+def test_export_of_a_log_is_read(tmp_path: Path) -> None:
+    log = memory_log()
+    log.append([sample(n, payload=b"%d" % n) for n in range(5)])
+    with (tmp_path / "log.arrows").open("wb") as file:
+        export_arrow(log, Range(), file)
+    table = pa.Table.from_batches(list(log.read_arrow(Range())))
+    parquet.write_table(table, tmp_path / "log.parquet")
+
+    exported, read = (table_of(open_capture(tmp_path / f"log.{suffix}")) for suffix in ("arrows", "parquet"))
+
+    assert exported.column("payload").to_pylist() == [b"%d" % n for n in range(5)]
+    assert exported.equals(read)
+    assert exported.column("ntp64").to_pylist() == table.column("ntp64").to_pylist()
+
+
 # -- files of other recorders ------------------------------------------------------------------------------------------
 
 
@@ -286,13 +308,12 @@ def test_details_that_another_tool_has_lost_are_counted(tmp_path: Path) -> None:
     assert capture.without_details == 5
 
 
-def test_merged_captures_keep_their_details_apart(tmp_path: Path) -> None:
-    rows = {name: [row(n, key=name, attachment=name.encode()) for n in range(3)] for name in ("a", "b")}
-    with (tmp_path / "merged.mcap").open("wb") as out:
-        writer: Any = Writer(out)
+def merged(paths: list[Path], out: Path) -> None:
+    """As a tool does it that knows nothing of us."""
+    with out.open("wb") as target:
+        writer: Any = Writer(target)
         writer.start()
-        for name in rows:
-            (path,) = written(tmp_path / f"{name}.mcap", [batch_of(rows[name])])
+        for path in paths:
             numbers: dict[int, int] = {}
             with path.open("rb") as file:
                 for _, channel, message in make_reader(file).iter_messages(log_time_order=False):
@@ -305,9 +326,18 @@ def test_merged_captures_keep_their_details_apart(tmp_path: Path) -> None:
                     )
         writer.finish()
 
-    found = table_of(McapCapture(tmp_path / "merged.mcap")).to_pylist()
 
-    assert [each["attachment"] for each in found] == [b"a"] * 3 + [b"b"] * 3
+def test_merged_captures_keep_their_details_apart(tmp_path: Path) -> None:
+    first = batch_of([row(n, key="a", attachment=b"a") for n in range(3)])
+    second = batch_of([row(n, key="b", attachment=b"b") for n in range(3)])
+    paths = written(tmp_path / "x.mcap", [first, second], rotation=Rotation(max_bytes=1))
+    paths += written(tmp_path / "y.mcap", [second])
+
+    merged(paths, tmp_path / "merged.mcap")
+
+    found = table_of(McapCapture(tmp_path / "merged.mcap")).to_pylist()
+    assert len(paths) == 3
+    assert [each["attachment"] for each in found] == [b"a"] * 3 + [b"b"] * 6
 
 
 # -- what the format has no numbers for --------------------------------------------------------------------------------
