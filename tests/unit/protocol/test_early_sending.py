@@ -145,6 +145,36 @@ def test_what_is_held_behind_a_lost_message_is_bounded() -> None:
     assert (EARLY_HELD_WINDOWS - 1) * 8_000 < held < EARLY_HELD_WINDOWS * 8_000 + 1_000
 
 
+def test_what_is_acknowledged_is_let_go() -> None:
+    one, other = opened(mtu=1_000, window_bytes=8_000)
+    measured(one, other)
+    sender = one.conduit().reliable
+    now = 0.02
+    for _ in range(200):
+        exchange(one, other, fill(one, now), now)
+        now += 0.001
+
+    assert len(other.conduit().receiver) == 0
+    assert sender.next > 1_000
+    assert len(sender._sent) <= len(sender.held) <= 9
+
+
+def test_what_was_read_and_is_not_acknowledged_counts_as_under_way() -> None:
+    """A store that is slow holds back acknowledgements, not more than a window of them."""
+    one, other = opened(mtu=1_000, window_bytes=8_000)
+    measured(one, other)
+    talk(one, other, 0.02)
+    receiver = other.conduit().receiver
+    receiver.hold(receiver.expected)
+    now = 0.03
+    for _ in range(20):
+        exchange(one, other, fill(one, now), now)
+        now += 3.0
+
+    assert one.round_trip.measured > 3
+    assert one.conduit().reliable.held_bytes < 9_000
+
+
 def test_what_is_lost_again_and_again_is_sent_in_more_copies() -> None:
     one, _ = opened(mtu=100)
     one.send(stream_entry(2, b"lost", reliable=True))

@@ -348,8 +348,9 @@ class Sender:
             self._end_of(held)
         if done:
             self.progress = now
-            if not self.held:
-                self._sent.clear()
+            sent = self._sent
+            while sent and (not sent[0][1].is_under_way or sent[0][1].at != sent[0][0]):
+                sent.popleft()
         self.is_recovering = mask is not None
         self.is_asking = self.is_recovering  # what is sent again asks
         again: list[Held] = []
@@ -379,9 +380,12 @@ class Sender:
         return self._again(held, now)
 
     def landed(self, since: float) -> None:
-        """The other node has read what was sent until then, as far as it has arrived; or it was lost."""
+        """The other node has read what was sent until then, as far as it has arrived; or it was lost.
+
+        Of no interest while nothing is missing: what it has read and does not acknowledge, it may have no room for.
+        """
         sent = self._sent
-        while sent and sent[0][0] <= since:
+        while self.is_recovering and sent and sent[0][0] <= since:
             at, held = sent.popleft()
             if held.at == at:  # else it has been sent again
                 self._end_of(held)
