@@ -11,10 +11,10 @@ import os
 import sys
 from typing import Any, Final
 
-__all__ = ["few_arenas", "return_kept", "return_to_system"]
+__all__ = ["KeptMemory", "few_arenas", "return_to_system"]
 
 KEPT: Final = 32 << 20
-"""Bytes that may be kept for later."""
+"""Bytes that may be kept for later, beyond what cannot be returned."""
 
 BASE: Final = 64 << 20
 """About what a process has that is no allocator's: libraries, stacks."""
@@ -37,29 +37,34 @@ class _Facts(ctypes.Structure):
     )
 
 
+class KeptMemory:
+    """What is kept for later, looked at from time to time: 50 µs, and some milliseconds when it is returned.
+
+    Python's own pools and libraries look the same from here, and stay: so what was left the last time is no reason to
+    try again.
+    """
+
+    def __init__(self) -> None:
+        self._left = BASE
+
+    def look(self) -> bool:
+        """Return it if that is much; whether it was."""
+        kept = _kept()
+        if kept is None:
+            return False
+        self._left = max(BASE, min(self._left, kept))
+        if kept - self._left <= KEPT:
+            return False
+        return_to_system()
+        self._left = max(BASE, _kept() or 0)
+        return True
+
+
 def few_arenas() -> None:
     """Have threads share what they have freed; for a process that is a broker and nothing else."""
     option = _function("mallopt")
     if option is not None:
         option(_ARENA_MAX, ARENAS)
-
-
-def return_kept() -> bool:
-    """Return what is kept for later if that is much; whether it was. 50 µs if it is not."""
-    facts = _function("mallinfo2")
-    if facts is None:
-        return False
-    facts.restype = _Facts
-    found = facts()
-    try:
-        with open("/proc/self/statm", "rb") as file:
-            resident = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except OSError:
-        return False
-    if resident - found.uordblks - found.hblkhd - BASE <= KEPT:
-        return False
-    return_to_system()
-    return True
 
 
 def return_to_system() -> None:
@@ -74,3 +79,18 @@ def return_to_system() -> None:
 
 def _function(name: str) -> Any:
     return getattr(_C, name, None)
+
+
+def _kept() -> int | None:
+    """Bytes of this process that nothing has asked malloc for; None where nobody can say."""
+    facts = _function("mallinfo2")
+    if facts is None:
+        return None
+    facts.restype = _Facts
+    found = facts()
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            resident = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return None
+    return int(resident - found.uordblks - found.hblkhd)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import Final, TypeVar
 
 from elea.model.encoding import Encoding
 from elea.model.errors import AccessDenied, DecodeError
@@ -34,6 +34,8 @@ DECLARED: Final = {
 }
 
 UPDATES: Final = (Action.PUT, Action.DELETE)
+T = TypeVar("T")
+
 INGRESS: Final = Flow.INGRESS
 EGRESS: Final = Flow.EGRESS
 
@@ -79,7 +81,7 @@ class Sieve:
 class _Judged:
     """What is known of one neighbour."""
 
-    __slots__ = ("combinations", "interfaces", "protocol", "samplers", "sieves", "verdicts")
+    __slots__ = ("answered", "asked", "combinations", "interfaces", "protocol", "samplers", "sieves", "verdicts")
 
     def __init__(self, combinations: tuple[Combination, ...], interfaces: tuple[str, ...], protocol: str) -> None:
         self.combinations = combinations
@@ -88,6 +90,10 @@ class _Judged:
         self.verdicts: dict[tuple[int, str], bool] = {}
         self.samplers: dict[tuple[int, Flow, int], Sampler] = {}
         self.sieves: dict[tuple[int, str], Sieve | None] = {}
+        # Queries (key, parameters) and answers (key) that are allowed and that no filter is about, inward and outward:
+        # there are many, and looking again takes as long as a tenth of a get.
+        self.asked: tuple[set[tuple[str, str]], set[tuple[str, str]]] = (set(), set())
+        self.answered: tuple[set[str], set[str]] = (set(), set())
 
 
 class Guard:
@@ -211,6 +217,10 @@ class Guard:
 
     def takes_query(self, face: Face, flow: Flow, key: str, body: QueryBody) -> bool:
         """Whether a query is taken from a neighbour, or passed on to it."""
+        judged = self._judged.get(face)
+        name = (key, body.parameters)
+        if judged is not None and name in judged.asked[flow is EGRESS]:
+            return True
         if face.region is Region.LOCAL:
             return True
         asked = request_action(key, body.parameters)
@@ -219,7 +229,11 @@ class Guard:
         if asked is not None and flow is INGRESS and asked[0] in UPDATES and not self.allows_every(face, *asked):
             return False
         sieve = self.sieve(face, flow, Action.QUERY, key)
-        return sieve is None or sieve.passes(len(body.payload or b"") + len(body.attachment or b""))
+        if sieve is None:
+            if len(key) + len(body.parameters) <= CACHED_KEY_CHARS:
+                _remember(self._of(face).asked[flow is EGRESS], name)
+            return True
+        return sieve.passes(len(body.payload or b"") + len(body.attachment or b""))
 
     def refusal(self, key: str, body: QueryBody) -> ErrorBody | None:
         """What a client of the store is told whose request was denied; others hear nothing, as in eclipse-zenoh."""
@@ -235,12 +249,19 @@ class Guard:
 
         Those to the store's requests are answered as far as the request was allowed: the store judges each sample.
         """
+        judged = self._judged.get(face)
+        if judged is not None and key in judged.answered[flow is EGRESS]:
+            return True
         if face.region is Region.LOCAL or not key:
             return True  # without a key: an error of a node on the way
         if not (flow is EGRESS and _is_request(key)) and not self.check(face, flow, Action.REPLY, key):
             return False
         sieve = self.sieve(face, flow, Action.REPLY, key)
-        return sieve is None or sieve.passes(body_size(body))
+        if sieve is None:
+            if len(key) <= CACHED_KEY_CHARS:
+                _remember(self._of(face).answered[flow is EGRESS], key)
+            return True
+        return sieve.passes(body_size(body))
 
     # -- filters ------------------------------------------------------------------------------------------------------
 
@@ -304,3 +325,9 @@ def attachment_size(meta: bytes | None) -> int:
 
 def _is_request(key: str) -> bool:
     return key.startswith(STORE) and key[len(STORE) :].partition("/")[0] in STORE_VERBS
+
+
+def _remember(known: set[T], name: T) -> None:
+    if len(known) >= CACHED_ROUTES:
+        known.clear()
+    known.add(name)

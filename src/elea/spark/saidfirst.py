@@ -1,8 +1,9 @@
-"""Errors whose first line is the sentence that helps.
+"""Errors that begin with the sentence that helps.
 
 Spark shows what goes wrong in a source as the text of a Python traceback, and what there is to do stands in its last
-line. Causes come before their effects there, and one that was never raised has no frames: so the sentence is made the
-cause of its error.
+line, behind the insides of Elea. Those are left out: our errors say all there is. Where Spark shows causes (it does in
+streams), these come before their effects, and one that was never raised has no frames: so the sentence is made the
+cause of its error, and stands first.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def _saying(method: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return method(*args, **options)
         except EleaError as error:
-            raise error from Problem(str(error))
+            raise error.with_traceback(None) from Problem(str(error))
 
     return called
 
@@ -57,6 +58,6 @@ def _streaming(method: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[A
         try:
             yield from method(*args, **options)
         except EleaError as error:
-            raise error from Problem(str(error))
+            raise error.with_traceback(None) from Problem(str(error))
 
     return called

@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from elea.io import allocator
+
 SCRIPT = """
 import threading
 from elea.io import allocator
@@ -30,8 +32,9 @@ threads = [threading.Thread(target=fill, args=(barrier,)) for _ in range(8)]
 for thread in threads: thread.start()
 for thread in threads: thread.join()
 before = resident()
-done = allocator.return_kept()
-print(before, done, resident(), allocator.return_kept())
+kept = allocator.KeptMemory()
+done = kept.look()
+print(before, done, resident(), kept.look())
 """
 
 
@@ -45,3 +48,16 @@ def test_what_eight_threads_have_freed_is_returned_if_it_is_much(few: bool) -> N
     assert done == "True"
     assert int(after) < 100
     assert again == "False"
+
+
+def test_what_could_not_be_returned_is_no_reason_to_try_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[int] = []
+    sizes = iter([500, 300, 300, 310, 340, 320, 200, 240, 200])
+    monkeypatch.setattr(allocator, "_kept", lambda: next(sizes) << 20)
+    monkeypatch.setattr(allocator, "return_to_system", lambda: tried.append(1))
+    kept = allocator.KeptMemory()
+
+    assert kept.look()  # 500, and 300 is left of it
+    assert [kept.look(), kept.look(), kept.look()] == [False, False, True]  # 300, 310; 340, and 320 is left
+    assert [kept.look(), kept.look()] == [False, True]  # less by itself: 200; so 240 is much again
+    assert len(tried) == 3

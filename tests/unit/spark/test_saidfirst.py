@@ -50,6 +50,9 @@ def test_an_error_of_ours_begins_with_its_text_and_ends_with_its_class(call: obj
     assert text.startswith("elea.Problem: option a: it is wrong; write b\n")
     assert text.rstrip().endswith("elea.model.errors.ConfigError: option a: it is wrong; write b")
     assert "far below" not in text
+    assert text.count('  File "') <= 3  # who called, and who says it
+    assert "in reader" not in text
+    assert "in read\n" not in text
 
 
 def test_errors_of_others_and_what_spark_does_not_call_are_left_alone() -> None:

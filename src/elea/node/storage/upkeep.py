@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from elea.io.allocator import return_kept
+from elea.io.allocator import KeptMemory
 from elea.io.timers import monotonic
 from elea.model.errors import StoreError
 from elea.store import State
@@ -65,8 +65,9 @@ class Upkeep:
             thread.join()
 
     def _return_memory(self) -> None:
+        kept = KeptMemory()
         while not self._stopping.wait(MEMORY_SECONDS):
-            return_kept()
+            kept.look()
 
     def _run(self) -> None:
         while not self._stopping.wait(LOOK_SECONDS):
