@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elea.content.cdr import CdrReader
@@ -41,6 +41,7 @@ def test_broken_payloads_are_read_or_refused(
             continue
 
 
+@settings(max_examples=40)
 @given(st.data(), structs(ros=True), st.booleans())
 def test_rosbags_reads_the_same(data: st.DataObject, its: Struct, little: bool) -> None:
     from rosbags.typesys import Stores, get_types_from_msg, get_typestore

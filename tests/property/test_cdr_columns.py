@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pyarrow as pa
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elea.columnar.cdrcolumns import CdrColumns
@@ -29,6 +29,7 @@ def payloads(draw: st.DrawFn, its: Struct) -> list[bytes | None]:
     return found
 
 
+@settings(max_examples=60)
 @given(st.data(), structs())
 def test_columns_are_what_the_decoder_of_samples_says(data: st.DataObject, its: Struct) -> None:
     given_ones = data.draw(payloads(its))

@@ -173,6 +173,7 @@ class _Source:
         name = self._name("n")
         body.add(f"({name},) = u4(data, at)")
         body.add("at += 4")
+        body.moved(4)
         return name
 
     def _text(self, its: Text, body: _Body) -> str:

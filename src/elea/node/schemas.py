@@ -70,8 +70,12 @@ class SpaceSchemas:
         """Whether the data space has answered what types there are."""
         return self._is_told
 
-    def begin(self) -> None:
-        """Find out what types there are, without waiting for it; later calls ask again, less and less often."""
+    def begin(self, *, here: bool = True) -> None:
+        """Find out what types there are, without waiting for it; later calls ask again, less and less often.
+
+        Args:
+            here: ask the stores of this process, too.
+        """
         now = self._node.loop.now()
         with self._lock:
             if now < self._next:
@@ -87,7 +91,7 @@ class SpaceSchemas:
         try:
             if is_first:
                 self._node.local.subscribe(EVERYTHING, Mailbox(self._arrived))
-            self._node.local.ask(request, Mailbox(self._answered), WAIT)
+            self._node.local.ask(request, Mailbox(self._answered), WAIT, here=here)
         except EleaError as error:  # the node is being closed
             _log.debug("types are not asked for: problem=%s", error)
             self._known.set()
@@ -113,7 +117,8 @@ class SpaceSchemas:
         before = self.registry.generation
         if self._node.loop.now() >= self._next:
             self._read_stores()
-        self.begin()
+        # Who waits may be one of the threads that answer for our own stores: those were looked into just now.
+        self.begin(here=not self.stores)
         if self.registry.generation == before and self._node.loop.has_threads and not self._known.is_set():
             self._node.loop.step_aside()  # the answer comes by a link that this thread may be reading
             self._known.wait(WAIT)

@@ -86,6 +86,24 @@ def test_replies_that_come_one_by_one_wait_for_the_type_of_the_first(router: ele
         assert robot._node.schemas.asked == 1
 
 
+def test_batches_of_samples_are_chosen_by_fields_of_their_declared_type(router: elea.Session) -> None:
+    with client(router) as robot, client(router) as desk:
+        declare(robot)
+        subscriber = desk.declare_subscriber("live/**", elea.handlers.Arrow(rows=1000, seconds=0.05), where="id > 1")
+        publisher = robot.declare_publisher("live/1", encoding=LIGHT, congestion_control=elea.CongestionControl.BLOCK)
+        waiting = threading.Event()
+        while not publisher.matching_status.matching:
+            waiting.wait(0.01)
+        for id in range(40):
+            publisher.put(light(id))
+        found = 0
+        while found < 38:
+            found += subscriber.recv().num_rows
+
+        assert found == 38
+        assert desk._node.schemas.asked == 1
+
+
 @pytest.mark.parametrize(("where", "is_read_elsewhere"), [("id > 1", True), ("key = 'a'", False)])
 def test_a_thread_that_waits_at_a_channel_does_not_look_into_payloads(where: str, is_read_elsewhere: bool) -> None:
     """It reads the link while it waits, by which the answer about a type would come."""

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import struct
 
+import pyarrow as pa
 import pytest
 
+from elea.columnar.cdrcolumns import CdrColumns
+from elea.columnar.cdrtypes import as_arrow
 from elea.content.cdr import CdrReader
 from elea.content.schema import parse_idl
 from elea.model.limits import CONTENT_RECORDS
@@ -116,7 +119,7 @@ def test_what_is_refused(name: str, text: str, problem: str) -> None:
 def test_a_length_that_the_payload_does_not_pay_for_makes_nothing(kind: str, count: int) -> None:
     its = parse_idl(f"enum E {{ A }}; struct N {{ double d; }}; struct T {{ sequence<{kind}> s; }};")["T"]
 
-    with pytest.raises(ValueError, match=r"no T|of \d+ where 3 bytes are left"):
+    with pytest.raises(ValueError, match=r"no T|of \d+ where -?\d+ bytes are left"):
         CdrReader(its).decode(b"\0\1\0\0" + struct.pack("<I", count) + bytes(3))
 
 
@@ -127,6 +130,48 @@ def test_elements_that_are_no_numbers_have_a_limit() -> None:
     assert len(CdrReader(its).decode(b"\0\1\0\0" + struct.pack("<I", 1) + inner)["s"]) == 1  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="CONTENT_RECORDS"):
         CdrReader(its).decode(b"\0\1\0\0" + struct.pack("<I", 2) + inner + inner)
+
+
+KINDS = [
+    "octet",
+    "boolean",
+    "char",
+    "short",
+    "long",
+    "double",
+    "string",
+    "E",
+    "S",
+    "sequence<double>",
+    "sequence<octet>",
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("before", range(9))
+def test_everything_is_aligned_behind_everything(kind: str, before: int) -> None:
+    """A member, a sequence and an array of it, and a member behind them, at every place; single and as columns."""
+    octets = f"octet before[{before}];" if before else ""
+    text = f"enum E {{ A, B }}; @final struct S {{ octet o; double d; }}; @final struct T {{ {octets} "
+    its = parse_idl(f"{text} sequence<{kind}> s; {kind} m; {kind} a[3]; double d; sequence<{kind}> t; octet z; }};")[
+        "T"
+    ]
+    one: object = {"boolean": True, "char": "x", "double": 1.5, "string": "ab", "S": {"o": 1, "d": 2.5}}.get(kind, 1)
+    if kind.startswith("sequence"):
+        one = [1.5, 2.5] if "double" in kind else b"xyz"
+    many = bytes([1, 1, 1]) if kind == "octet" else [one] * 3
+    for count in (0, 1, 3):
+        some = many[:count]
+        value = {"s": some, "m": one, "a": many, "d": -1.0, "t": some, "z": 7}
+        value |= {"before": bytes(before)} if before else {}
+        for version, little in ((1, True), (1, False), (2, True), (2, False)):
+            payload = write(its, value, version=version, little=little)
+
+            found = CdrReader(its).decode(payload)
+
+            assert found == value
+            column = CdrColumns(its).decode(pa.array([payload] * 10))
+            assert column.to_pylist() == [as_arrow(found)] * 10
 
 
 def test_labels_are_compared_by_name_and_by_number() -> None:
