@@ -14,7 +14,7 @@ import pytest
 import elea
 from elea.io.linkerrors import LocatorError
 from elea.io.locator import Locator
-from elea.model.limits import EARLY_LINKS
+from elea.model.limits import EARLY_LATE_PACKETS, EARLY_LINKS
 from elea.node.early.machine import EarlyMachine
 from elea.node.early.options import options_of
 from elea.protocol.early.numbered import vle
@@ -191,6 +191,25 @@ def test_a_session_has_not_more_than_so_many_links(router: elea.Session, roamer:
 
     assert len(session.machine.paths) == EARLY_LINKS
     assert roamer.over("KeepAlive") == set(joined)
+
+
+def test_packets_wait_while_another_link_is_read(router: elea.Session, roamer: Roamer) -> None:
+    roamer.join(locator_of(router))
+    roamer.until(lambda: roamer.over("KeepAlive"))
+    (session,) = sessions(router)
+    machine = session.machine
+    ping = roamer.generation.encode(roamer.m.PingPong(9))
+    before = machine.refused_packets
+
+    with machine.lock:  # as if a thread had something to do for long with what came over the other link
+        machine._is_handling = True
+        for _ in range(EARLY_LATE_PACKETS + 3):
+            machine.receive(ping, roamer.now())
+        machine._is_handling = False
+
+    assert (len(machine._late), machine.refused_packets - before) == (EARLY_LATE_PACKETS, 3)
+    roamer.write_over(1, ping)
+    roamer.until(lambda: not machine._late)
 
 
 def test_a_link_of_nobody_gets_nothing(router: elea.Session, roamer: Roamer) -> None:
