@@ -122,6 +122,7 @@ class Driving:
         options = {
             "connect": self._locator, "startingOffsets": "earliest", "maxOffsetsPerTrigger": str(limit),
             "requestTimeoutMs": str(TIMEOUT_MS),
+            "minPartitions": "2",  # a task for each executor: no batch goes past the one that is in trouble
         }  # fmt: skip
         now = {"availableNow": True}
         path = self._table(target, name)

@@ -89,7 +89,9 @@ class Driver:
 
 def descendants(pid: int) -> Iterator[tuple[int, int, str]]:
     """Every process below one: its id, that of its parent, and how it was called."""
-    listed = subprocess.run(["ps", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=True).stdout
+    # -ww: an environment that knows the width of a terminal must not cut off what a process is called.
+    called = ["ps", "-ww", "-eo", "pid=,ppid=,args="]
+    listed = subprocess.run(called, capture_output=True, text=True, check=True).stdout
     table = [
         (int(one), int(parent), args) for one, parent, args in (line.split(None, 2) for line in listed.splitlines())
     ]

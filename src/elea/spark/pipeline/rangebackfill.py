@@ -130,14 +130,15 @@ class RangeTable(Static):
         assert self._writer is not None
         assert self._planned is not None, "prepare comes first"
         column, rows = self._planned
-        self._clear()
-        self._writer.write(rows, str(uuid.uuid4()), 0)
-        staged = self._writer.targets
-        for name, target in targets_of(self._table, self._spec.name).items():
-            beside_it = staged[name]
-            if isinstance(target, DeltaTarget) and isinstance(beside_it, DeltaTarget):
-                self._replace(target, beside_it, column)
-        self._clear()
+        self._clear()  # of one that was killed
+        try:
+            self._writer.write(rows, str(uuid.uuid4()), 0)
+            for name, target in targets_of(self._table, self._spec.name).items():
+                staged = self._writer.targets[name]
+                if isinstance(target, DeltaTarget) and isinstance(staged, DeltaTarget):
+                    self._replace(target, staged, column)
+        finally:
+            self._clear()
 
     def _clear(self) -> None:
         for target in targets_of(self._staged, self._spec.name).values():
