@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
+import random
+import socket
 import time
 from collections.abc import Callable
 from typing import Any
@@ -71,9 +74,12 @@ def eventually(condition: Callable[[], Any], what: str, timeout: float = DEADLIN
 
 
 def free_port() -> int:
-    """A port nobody listens on now. eclipse-zenoh does not tell which it took for port 0."""
-    import socket
+    """A port nobody has now, and that the system gives to no one who connects meanwhile.
 
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    For programs that come back at the same place, and for eclipse-zenoh, which does not tell what it took for port 0.
+    """
+    while True:
+        port = random.randrange(10_240, 32_768)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port

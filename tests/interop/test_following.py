@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 import elea
+from tests.interop.inbox import free_port
 from tests.robust.children import broker, config, entries, eventually
-from tests.robust.cutting import free_port
 
 zenoh = pytest.importorskip("zenoh")
 pytest.importorskip("pyarrow")

@@ -24,8 +24,9 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import elea
+from tests.interop.inbox import free_port
 from tests.robust.children import PATIENCE, Child, broker, config, eventually
-from tests.robust.cutting import Cuttable, free_port
+from tests.robust.cutting import Cuttable
 
 __all__ = ["Outcome", "run"]
 

@@ -6,14 +6,7 @@ import contextlib
 import socket
 import threading
 
-__all__ = ["Cuttable", "free_port"]
-
-
-def free_port() -> int:
-    """A port nobody listens on at present."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+__all__ = ["Cuttable"]
 
 
 class Cuttable:

@@ -23,8 +23,9 @@ from typing import Any, NamedTuple
 
 import elea
 from elea.api.historysubscriber import FollowingSubscriber
+from tests.interop.inbox import free_port
 from tests.robust.children import PATIENCE, Child, broker, config, eventually
-from tests.robust.cutting import Cuttable, free_port
+from tests.robust.cutting import Cuttable
 
 __all__ = ["Outcome", "run"]
 

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from tests.interop.inbox import free_port
 from tests.robust.children import Child
-from tests.robust.cutting import free_port
 from tests.robust.ledgerwriter import KEPT, TRIMMED
 
 __all__ = ["Killed"]

@@ -9,7 +9,7 @@ import pytest
 import elea
 from elea.api import nodefactory
 from elea.api.settings import Settings
-from tests.robust.cutting import free_port
+from tests.interop.inbox import free_port
 
 QUIET = "scouting: {multicast: {enabled: false}}, listen: {endpoints: ['tcp/127.0.0.1:0']}"
 

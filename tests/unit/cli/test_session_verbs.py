@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -17,6 +16,7 @@ import pytest
 from elea.api.config import Config
 from elea.api.session import Session
 from elea.api.session import open as open_session
+from tests.interop.inbox import free_port
 from tests.unit.cli.conftest import Elea
 from tests.unit.cli.running import Running, start_broker
 
@@ -26,12 +26,6 @@ def locator() -> Iterator[str]:
     broker, where = start_broker()
     with broker:
         yield where
-
-
-def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
 
 
 @contextlib.contextmanager

@@ -28,6 +28,7 @@ from elea.io.linkerrors import (
 from elea.io.listener import listen
 from elea.io.locator import Locator
 from elea.io.loop import Loop
+from tests.interop.inbox import free_port
 from tests.unit.io.ends import (
     PATIENCE,
     accepting,
@@ -42,11 +43,6 @@ from tests.unit.io.ends import (
 )
 
 HAS_IPV6 = socket.has_ipv6 and Path("/proc/net/if_inet6").exists()
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
 
 
 def test_port_zero_is_a_real_port_in_the_announcement() -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 import elea
-from tests.robust.cutting import free_port
+from tests.interop.inbox import free_port
 
 QUIET = "scouting: {multicast: {enabled: false}}"
 PATIENCE = 20.0

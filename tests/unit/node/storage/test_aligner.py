@@ -15,8 +15,9 @@ import pytest
 
 import elea
 from elea.node.storage.aligner_answers import packed, unpacked
+from tests.interop.inbox import free_port
 from tests.robust.aligning import Severable
-from tests.robust.cutting import Cuttable, free_port
+from tests.robust.cutting import Cuttable
 from tests.unit.node.storage.serving import Broker, broker, eventually, failure, manager, samples, table, told, values
 
 HISTORY = "home/**?_history"
