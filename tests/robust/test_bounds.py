@@ -74,7 +74,7 @@ def test_declarations_above_the_limit_are_refused_and_counted(
 
 
 def test_program_is_told_of_the_limit_by_an_error(router: elea.Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("elea.api.session.MAX_DECLARATIONS", 2)
+    monkeypatch.setattr("elea.api.sessionbase.MAX_DECLARATIONS", 2)
     kept = [router.declare_publisher("robust/1"), router.declare_publisher("robust/2")]
 
     with pytest.raises(LimitReached, match="MAX_DECLARATIONS of 2") as caught:

@@ -69,7 +69,7 @@ def test_loop_that_was_left_is_taken_up_again() -> None:
 
 def test_dropped_handle_does_not_count_among_the_declarations(monkeypatch: pytest.MonkeyPatch) -> None:
     with elea.open(elea.Config.from_json5(QUIET)) as session:
-        monkeypatch.setattr("elea.api.session.MAX_DECLARATIONS", 2)
+        monkeypatch.setattr("elea.api.sessionbase.MAX_DECLARATIONS", 2)
         for _ in range(10):
             session.declare_subscriber("a")
             gc.collect()
