@@ -175,6 +175,18 @@ def test_close_is_answered_by_close(generation: Generation) -> None:
     assert theirs == [Ended(0, None)]
 
 
+def test_what_stands_behind_close_in_a_packet_is_not_answered() -> None:
+    one, other = opened()
+    one.close(1.0)
+    (close,) = one.to_send(1.0)
+
+    hear(other, close + bytes.fromhex("030201610000"), 1.0)  # an Open that would be refused
+
+    (answer,) = other.to_send(1.0)
+    assert len(ZENOH2018.codec.decode_packet(answer).messages) == 1
+    assert other.dropped == 1
+
+
 def test_silence_for_a_lease_ends_the_session_and_keep_alives_prevent_it() -> None:
     one, other = opened(lease=1.0)
     for tenth in range(1, 30):

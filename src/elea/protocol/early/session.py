@@ -199,10 +199,11 @@ class Session:
         events: list[Event] = []
         try:
             for decorated in self._codec.messages(packet):
+                if events and isinstance(events[-1], Ended):
+                    self.dropped += 1  # what stands behind the end of a session is for nobody
+                    break
                 self._message(decorated, now, events)
                 self.last_heard = now
-                if self.failure is not None:
-                    break
         except RuleBroken as error:
             self._broken(error, events)
         except DecodeError as error:
