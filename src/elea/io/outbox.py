@@ -326,6 +326,7 @@ class Outbox(Flushable):
         """Another link, of the same kind, stands for the one there was."""
         self.link = link
         self._try_send = link.try_send
+        self._interruptible = True
 
     def queued(self, key: int) -> int:
         """Bytes of a conduit that wait to be framed."""

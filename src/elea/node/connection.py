@@ -73,6 +73,8 @@ class Connection(Pollable):
     def start(self) -> None:
         """Begin to speak, and to read."""
         self.machine.start(self._now())
+        if self.ended.is_set():
+            return
         self.set_timer()
         self._say()
         self._begin_reading()

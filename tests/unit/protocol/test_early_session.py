@@ -12,8 +12,8 @@ from elea.protocol.early.automata import ACCEPTOR, INITIATOR, Automaton, Input, 
 from elea.protocol.early.generation import XRCE2017, ZENOH2018, Generation
 from elea.protocol.early.numbered import stream_entry, write_entry
 from elea.protocol.early.profile import PROFILES
-from elea.protocol.early.sending import Sender
-from elea.protocol.early.session import Arrived, Ended, Opened, Session
+from elea.protocol.early.sending import MOST_SENT, Sender
+from elea.protocol.early.session import MOST_WAITING, Arrived, Ended, Opened, Session
 from elea.protocol.early.terms import Offer
 
 BOTH = pytest.mark.parametrize("generation", [ZENOH2018, XRCE2017], ids=lambda one: one.name)
@@ -342,6 +342,18 @@ def test_a_crowd_of_acknacks_brings_no_crowd_of_repetitions() -> None:
     packets = one.to_send(1.0)
     assert len(packets) == 32
     assert [bool(packet[0] & 0x20) for packet in packets] == [False] * 31 + [True]
+
+
+def test_one_packet_of_acknacks_brings_a_bounded_number_of_repetitions() -> None:
+    one, _ = opened(mtu=65_000)
+    one.send(stream_entry(2, b"x" * 60_000, reliable=True))
+    one.to_send(0.0)
+
+    for _ in range(4):
+        hear(one, bytes.fromhex("2f0001") * 4_000, 0.01)
+
+    assert len(one._packets) <= 2 * MOST_WAITING
+    assert len(one.conduit().reliable._sent) <= 2 * MOST_SENT
 
 
 @pytest.mark.requirement("Z18-REL-01", "Z18-REL-02", "Z18-BEC-01", "Z18-FRM-04", "Z18-FRM-05")

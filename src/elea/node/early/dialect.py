@@ -46,11 +46,14 @@ class EarlyDialect(Dialect):
 
     def found(self, locator: str, timeout: float) -> Iterator[str] | None:
         """Nodes that answer Scouts, if the locator is a multicast group."""
-        if not is_group(locator):
-            return None
-        if self.links.node.role is Role.PEER and locator not in self._seekers:
-            self._seekers[locator] = PeerSeeker(self, locator)
-        return found_nodes(self, locator, timeout)
+        return self._found(locator, timeout) if is_group(locator) else None
+
+    def _found(self, locator: str, timeout: float) -> Iterator[str]:
+        try:
+            yield from found_nodes(self, locator, timeout)
+        finally:  # a peer goes on, not at the same time: it would connect to the same node twice
+            if self.links.node.role is Role.PEER and locator not in self._seekers:
+                self._seekers[locator] = PeerSeeker(self, locator)
 
     def initiate(self, connection: Connection, timeout: float) -> Machine:
         return self._machine(connection, timeout)

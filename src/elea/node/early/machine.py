@@ -122,8 +122,10 @@ class EarlyMachine(Machine):
             with self.lock:
                 self._is_handling = False
         self.look(now)
-        if self._late:
-            self.receive(self._late.popleft(), now)
+        with self.lock:
+            late = self._late.popleft() if self._late else None
+        if late is not None:
+            self.receive(late, now)
 
     def _happened(self, events: list[Any], now: float) -> None:
         face = self.neighbour_face
@@ -195,9 +197,9 @@ class EarlyMachine(Machine):
         connection.machine = further
         if connection.place is not None:
             connection.place.leave()
-        home.joined_by(further)
         further.start(now)
-        further.receive(packet, now)
+        if not connection.ended.is_set():
+            further.receive(packet, now)
         return True
 
     def joined_by(self, further: FurtherLink) -> None:
@@ -478,7 +480,7 @@ class EarlyMachine(Machine):
         if face is None and now >= self._opens_by:
             raise SessionClosed(Reason.GENERIC, "no session was opened in time")
         with self.lock:
-            if self._connection.is_paused:
+            if self._connection.is_paused or (self.paths is not None and self.paths.is_paused):
                 self.session.last_heard = now  # it may say what it likes, nobody reads it
             is_late = self.session.is_silent(now)
         if is_late and face is not None:

@@ -145,6 +145,11 @@ class Paths:
             return None
         return alive[-1] if alive else None
 
+    @property
+    def is_paused(self) -> bool:
+        """Whether one of them is not read now."""
+        return any(one.is_paused for one in list(self._further))
+
     def end(self, text: str) -> None:
         """The session is over."""
         for one in list(self._further):
@@ -154,6 +159,8 @@ class Paths:
         connection = self._connection
         connection.loop.remove(connection)
         connection.descriptor = -1
+        if self._machine.outbox is not None:
+            connection.loop.soon(self._machine.outbox.on_writable)  # it may have waited for that of the lost link
         _log.info("link of a session lost: link=%s left=%d", self.first.remote, len(self))
 
 
@@ -174,7 +181,11 @@ class FurtherLink(Machine):
         self.outbox = connection.make_outbox(_nothing, room=connection.link.mtu, told=True)
 
     def start(self, now: float) -> None:
-        self._alive(now)
+        self._home.joined_by(self)
+        if self._home.connection.ended.is_set():  # before there was anything to be ended with it
+            self.end("the session has ended")
+        else:
+            self._alive(now)
 
     def receive(self, batch: bytes | memoryview, now: float) -> None:
         self.is_heard = True
@@ -188,6 +199,11 @@ class FurtherLink(Machine):
             home.connection.end(SessionClosed(text="the other node closed the session"))
 
     @property
+    def is_paused(self) -> bool:
+        """Whether it is not read now."""
+        return self._connection.is_paused
+
+    @property
     def has_room(self) -> bool:
         """Whether it takes more now."""
         return self.outbox is not None and self.outbox.error is None and self.outbox.flush(0.0)
@@ -196,7 +212,7 @@ class FurtherLink(Machine):
         """Send packets; what has no room is lost, as on any link that loses."""
         assert self.outbox is not None
         for packet in sized(packets, self._streamed):
-            if len(packet) > self._connection.link.mtu:
+            if not self._streamed and len(packet) > self._connection.link.mtu:
                 self.refused += 1  # made when there was a link that would have taken it
                 continue
             try:
@@ -236,9 +252,7 @@ class JoiningDialect(Dialect):
     def initiate(self, connection: Connection, timeout: float) -> Machine:
         home = self._home
         reader = PacketReader(connection.link, home.session.generation, home.packet_limit)
-        further = FurtherLink(reader, home, connection, is_heard=False)
-        home.joined_by(further)
-        return further
+        return FurtherLink(reader, home, connection, is_heard=False)
 
 
 def may_join(home: EarlyMachine) -> bool:

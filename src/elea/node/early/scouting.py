@@ -12,7 +12,7 @@ from elea.io.scoutsockets import ScoutListener
 from elea.model.errors import DecodeError
 from elea.model.qos import Role
 from elea.protocol.early.generation import XRCE2017, ZENOH2018
-from elea.protocol.early.scouting import BROKER, CLIENT, DIALECT_PROPERTY, DURABILITY, PEER
+from elea.protocol.early.scouting import BROKER, CLIENT, DIALECT_PROPERTY, DURABILITY, NODE_PROPERTY, PEER
 from elea.protocol.early.terms import value_of
 
 if TYPE_CHECKING:
@@ -76,7 +76,9 @@ class EarlyDiscovery:
             if spoken in (None, name.encode())
             for locator in self._links.locators(name)
         ]
-        return ZENOH2018.encode(ZENOH2018.messages.Hello(own, tuple(locators)))
+        m = ZENOH2018.messages
+        told = None if spoken is None else (m.Property(NODE_PROPERTY, node.node_id),)
+        return ZENOH2018.encode(m.Hello(own, tuple(locators), told))
 
     def find_one(self) -> None:
         """Nobody is looked for."""

@@ -13,8 +13,8 @@ PING_SECONDS: Final = 5.0
 LEAST: Final = 0.010
 MOST: Final = 1.0
 INITIAL: Final = 0.100
-ASKED: Final = 8
-"""Pings whose pong may still come; older ones are lost."""
+ASKED: Final = 512
+"""Pings whose pong may still come; older ones are lost. While messages are lost a ping leaves every 2 ms at most."""
 
 
 class RoundTrip:

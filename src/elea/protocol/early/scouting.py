@@ -6,8 +6,18 @@ from typing import Final
 
 from elea.model.errors import DecodeError
 from elea.protocol.early.generation import Generation
+from elea.protocol.early.terms import value_of
 
-__all__ = ["BROKER", "CLIENT", "DIALECT_PROPERTY", "DURABILITY", "PEER", "SCOUT_SECONDS", "Scouter"]
+__all__ = [
+    "BROKER",
+    "CLIENT",
+    "DIALECT_PROPERTY",
+    "DURABILITY",
+    "NODE_PROPERTY",
+    "PEER",
+    "SCOUT_SECONDS",
+    "Scouter",
+]
 
 BROKER, DURABILITY, PEER, CLIENT = 1, 2, 4, 8
 """What a node is or looks for (Z18-SCO-01)."""
@@ -17,6 +27,9 @@ SCOUT_SECONDS: Final = 3.0
 
 DIALECT_PROPERTY: Final = 5
 """Our own property of a Scout: the dialect that is spoken, since the rest of it is the same in both."""
+
+NODE_PROPERTY: Final = 5
+"""Of a Hello to such a Scout: the pid of who answers, so that nobody connects to a node it has a session with."""
 
 MOST_LOCATORS: Final = 16
 """Of one Hello that are looked at."""
@@ -50,16 +63,21 @@ class Scouter:
         """When the next one is due."""
         return None if self.is_stopped else self._due
 
-    def heard(self, datagram: bytes, source: str) -> list[str]:
-        """The locators of a node that answers: those it tells, and where the answer came from (Z18-SCO-04)."""
+    def heard(self, datagram: bytes, source: str) -> tuple[bytes, list[str]]:
+        """Who answers, if it says so, and its locators: those it tells, and where the answer came from (Z18-SCO-04).
+
+        Addresses only: nobody else says which devices or files of this machine are opened.
+        """
         try:
             said = [one.message for one in self._generation.codec.messages(datagram)]
         except DecodeError:
             said = []
         for one in said:
             if type(one).__name__ == "Hello" and one.mask & self._mask:
-                told = [locator.decode("ascii", "replace") for locator in one.locators[:MOST_LOCATORS]]
+                said_so = [locator.decode("ascii", "replace") for locator in one.locators[:MOST_LOCATORS]]
+                told = [locator for locator in said_so if locator.startswith(("tcp/", "tls/", "udp/"))]
                 if not self._own.intersection(told):
-                    return list(dict.fromkeys([*told, source]))
+                    pid = value_of(one.properties, NODE_PROPERTY)
+                    return pid or b"", list(dict.fromkeys([*told, source]))
         self.ignored += 1
-        return []
+        return b"", []

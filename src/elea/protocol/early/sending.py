@@ -30,6 +30,9 @@ MOST_IGNORED: Final = 3
 MOST_COPIES: Final = 3
 """How many copies of a message are sent at once, if it was lost so often: everything behind it waits for it."""
 
+MOST_SENT: Final = 256
+"""Notes of messages sent again, beyond twice what is held, before those that say nothing any more are left out."""
+
 UNASKED_SECONDS: Final = 0.001
 """How long a message of which nobody knows whether it is the last one waits until an acknowledgement is asked for."""
 
@@ -425,11 +428,14 @@ class Sender:
             copies += 1
         for held in again:
             self.is_asking = True
+            if not held.is_under_way or held.at != now:
+                self._sent.append((now, held))
             held.at, held.ignored = now, 0
             if not held.is_under_way:
                 held.is_under_way = True
                 self.under_way += len(held.tail)
-            self._sent.append((now, held))
+        if len(self._sent) > 2 * len(self.held) + MOST_SENT:
+            self._sent = deque([(at, held) for at, held in self._sent if held.is_under_way and held.at == at])
         return packer.packets
 
     def _oldest(self) -> int:

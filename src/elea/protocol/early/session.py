@@ -36,6 +36,9 @@ STUBBORN: Final = 6
 PINGS: Final = 4
 SHORTEST_PING: Final = 0.002
 
+MOST_WAITING: Final = 256
+"""Packets that may wait to be sent when more are made again: one packet may bring thousands of AckNacks."""
+
 ASCII_ZERO: Final = 0x30
 TALKING: Final = (State.OPEN, State.CLOSING)
 NUMBERED: Final = frozenset({"Declare", "WriteData", "StreamData", "BatchedData", "Pull"})
@@ -270,10 +273,9 @@ class Session:
             # At most one for each round trip: an AckNack that others have overtaken is no reason for a storm.
             if now >= conduit.synched + self.round_trip.estimate:
                 self._synch(conduit, now)
-        else:
+        elif again and len(self._packets) < MOST_WAITING:  # else it will be asked for again
             self._packets += again
-            if again:
-                conduit.sent(1, now)
+            conduit.sent(1, now)
 
     def acknowledge(self) -> None:
         """Say what has become safe meanwhile (`Receiver.release`)."""

@@ -271,6 +271,19 @@ def test_a_program_uses_several_links(router: elea.Session, robot: elea.Session)
     eventually(lambda: session.ended.is_set(), "the broker is told of the end")
 
 
+def test_large_samples_go_over_a_second_stream(router: elea.Session, robot: elea.Session) -> None:
+    locator = f"{locator_of(router)};also={locator_of(router).partition('?')[0]}"
+    big = bytes(300_000)
+    with elea.open(config("client", connect__endpoints=[locator])) as program, robot.declare_subscriber("big") as heard:
+        await_subscriber(router, "big")
+        (own,) = program._runtime.links.connections
+        home = own.machine
+        assert isinstance(home, EarlyMachine)
+        eventually(lambda: home.paths is not None and home.paths.of(True), "the second link is used")
+        program.put("big", big, congestion_control=elea.CongestionControl.BLOCK)
+        assert heard.handler.recv(timeout=20).payload.to_bytes() == big
+
+
 def test_locators_name_further_links() -> None:
     told = options_of("tcp/h:1?dialect=xrce2017;also=udp/h:2,tcp/[::1]:3").also
     assert told == ("udp/h:2?dialect=xrce2017", "tcp/[::1]:3?dialect=xrce2017")

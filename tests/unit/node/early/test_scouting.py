@@ -13,6 +13,7 @@ from elea.model.qos import Role
 from elea.node.discovery import DiscoverySettings
 from elea.node.early import scouting
 from elea.node.early.scouting import EarlyDiscovery, mask_of
+from elea.node.early.seeking import PeerSeeker
 from elea.protocol.early.generation import ZENOH2018
 from elea.protocol.early.scouting import Scouter
 from tests.unit.node.early.client import EarlyClient
@@ -138,6 +139,22 @@ def test_a_client_finds_a_broker_and_finds_it_again(group: str, dialect: str) ->
 
 
 @pytest.mark.requirement("Z18-SCO-05")
+def test_two_peers_that_look_for_each_other_have_one_session(group: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("elea.protocol.early.scouting.SCOUT_SECONDS", 0.05)
+    locator = f"udp/{group}?dialect=zenoh2018#iface=lo"
+    with listening(group, "peer") as one, elea.open(config("peer", connect__endpoints=[locator])) as other:
+        (connection,) = [each for each in other._runtime.links.connections if each.face is not None]
+        seeker = PeerSeeker(one._runtime.links.dialect("zenoh2018"), locator)  # type: ignore[arg-type]
+        answers = one._runtime.links.dialect("zenoh2018")._discovery  # type: ignore[attr-defined]
+        before = answers.answered
+        eventually(lambda: answers.answered > before + 10, "both have been told of each other again and again")
+        seeker.close()
+
+        assert not connection.ended.is_set()
+        assert [each for each in other._runtime.links.connections if each.face is not None] == [connection]
+
+
+@pytest.mark.requirement("Z18-SCO-05")
 def test_a_peer_goes_on_looking(group: str) -> None:
     locator = f"udp/{group}?dialect=zenoh2018#iface=lo"
     with listening(group, "peer") as one, elea.open(config("peer", connect__endpoints=[locator])) as peer:
@@ -163,11 +180,13 @@ def test_scouts_repeat_until_there_is_a_session() -> None:
     assert sent == [0, 3, 6, 9]
     assert scouter.next_deadline() == 12.0
     hello = ZENOH2018.encode(m.Hello(3, (b"tcp/127.0.0.1:2", b"udp/127.0.0.1:3")))
-    assert scouter.heard(hello, "udp/127.0.0.1:3") == ["tcp/127.0.0.1:2", "udp/127.0.0.1:3"]
-    assert scouter.heard(hello, "udp/10.0.0.1:9")[-1] == "udp/10.0.0.1:9"
+    assert scouter.heard(hello, "udp/127.0.0.1:3") == (b"", ["tcp/127.0.0.1:2", "udp/127.0.0.1:3"])
+    assert scouter.heard(hello, "udp/10.0.0.1:9")[1][-1] == "udp/10.0.0.1:9"
+    named = m.Hello(1, (b"serial//dev/ttyS0", b"tcp/127.0.0.1:2"), (m.Property(5, b"pid"),))
+    assert scouter.heard(ZENOH2018.encode(named), "udp/127.0.0.1:3") == (b"pid", ["tcp/127.0.0.1:2", "udp/127.0.0.1:3"])
     for packet in (m.Hello(4, (b"tcp/127.0.0.1:2",)), m.Hello(1, (b"tcp/127.0.0.1:1",)), m.PingPong(1)):
-        assert scouter.heard(ZENOH2018.encode(packet), "udp/127.0.0.1:3") == []
-    assert scouter.heard(b"\xff", "udp/127.0.0.1:3") == []
+        assert scouter.heard(ZENOH2018.encode(packet), "udp/127.0.0.1:3") == (b"", [])
+    assert scouter.heard(b"\xff", "udp/127.0.0.1:3") == (b"", [])
     assert scouter.ignored == 4
     scouter.is_stopped = True
     assert (scouter.to_send(100.0), scouter.next_deadline()) == ([], None)
