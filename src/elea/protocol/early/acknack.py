@@ -66,8 +66,8 @@ def synch_available(sn: int, count: int | None, snsize: int) -> Iterator[int]:
     >>> list(synch_available(2, 5, 14))
     [16381, 16382, 16383, 0, 1]
     """
-    held = count or 0
-    return (successor(sn, snsize, steps=step) for step in range(-held, 0))
+    for step in range(-(count or 0), 0):
+        yield successor(sn, snsize, steps=step)
 
 
 def _span(snsize: int) -> int:
