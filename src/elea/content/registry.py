@@ -179,6 +179,8 @@ class SchemaRegistry:
         _, _, rest = key.partition(f"{PLACE}/")
         kind, _, name = rest.partition("/")
         if kind == KEYS:
+            if "/" in name:
+                return "a key expression stands there as one chunk: write / as %2F"
             try:
                 expr = unquote_to_bytes(name).decode()
                 keyexpr.check(expr)

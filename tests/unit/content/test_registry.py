@@ -98,6 +98,8 @@ def test_a_fetch_that_brings_a_type_is_worth_another_look() -> None:
         ("@schema/nosuch/T", b"", "no place of a schema"),
         ("@schema/cdr", b"", "no place of a schema"),
         ("@schema/keys/a%2F", b"application/cdr;T", "invalid key expression"),
+        ("@schema/keys/a/b", b"application/cdr;T", "write / as %2F"),
+        ("@schema/keys/a%2F/b", b"application/cdr;T", "write / as %2F"),
         (rule_key("a"), b"application/cdr", "names no type"),
         (rule_key("a"), b"application/json;T", "names no type"),
         (rule_key("a"), b"\xff", "codec"),
