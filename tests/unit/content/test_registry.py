@@ -8,6 +8,7 @@ import pytest
 
 from elea.content.contents import UNKNOWN, Contents
 from elea.content.registry import SchemaRegistry, rule_key, struct_of, type_key
+from elea.content.schema.declared import Struct
 from elea.model.encoding import Encoding
 from elea.model.errors import InvalidSchema
 from elea.model.limits import SCHEMA_BYTES, SCHEMAS_BYTES, SCHEMAS_KNOWN
@@ -89,6 +90,41 @@ def test_a_fetch_that_brings_a_type_is_worth_another_look() -> None:
     assert contents.decode("a", CDR, b"std_msgs/msg/String", STRING[:-1]) is UNKNOWN
     assert contents.decode("a", Encoding.APPLICATION_JSON.id, None, b"{") is UNKNOWN
     assert len(asked) == 1
+
+
+def test_who_asks_while_a_schema_is_taken_hides_it_from_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As another thread may: what it finds then is of what was before."""
+    schemas = SchemaRegistry()
+    seen: list[object] = []
+    judge = SchemaRegistry._problem
+
+    def meanwhile(self: SchemaRegistry, key: str, language: str | None, payload: bytes) -> str | None:
+        seen.extend((self.generation, self.decoder(CDR, b"T"), self.rule("a")))
+        return judge(self, key, language, payload)
+
+    monkeypatch.setattr(SchemaRegistry, "_problem", meanwhile)
+    schemas.take("@schema/cdr/T", None, b"int8 a")
+    schemas.take(rule_key("a"), None, b"application/cdr;T")
+
+    assert seen[:3] == [0, None, None]
+    assert (seen[3], seen[5], schemas.generation) == (1, None, 2)
+    assert schemas.decoder(CDR, b"T") is not None
+    assert schemas.rule("a") == (CDR, b"T")
+
+
+def test_a_type_that_is_deleted_while_it_is_read_does_not_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    schemas = SchemaRegistry()
+    schemas.take("@schema/cdr/T", None, b"int8 a")
+
+    def meanwhile(name: str, language: str | None, text: str) -> Struct:
+        schemas.take("@schema/cdr/T", None, None)
+        return struct_of(name, language, text)
+
+    monkeypatch.setattr("elea.content.registry.struct_of", meanwhile)
+
+    assert schemas.struct(CDR, b"T") is not None
+    assert schemas.struct(CDR, b"T") is None
+    assert schemas.decoder(CDR, b"T") is None
 
 
 @pytest.mark.parametrize(
