@@ -59,6 +59,8 @@ class SpaceSchemas:
         self.asked = 0
         """Questions for types so far."""
         self._lock = threading.Lock()
+        self._taking = threading.Lock()
+        """Of `registry.take`: samples come in any thread, and those of stores in that which asks."""
         self._is_subscribed = False
         self._known = threading.Event()
         self._next = 0.0
@@ -128,7 +130,8 @@ class SpaceSchemas:
         for stored in self.stores:
             try:
                 for sample in stored():
-                    self.registry.take(*sample)
+                    with self._taking:
+                        self.registry.take(*sample)
             except EleaError as error:
                 _log.warning("schemas of a store are not known: problem=%s", error)
 
@@ -154,4 +157,5 @@ class SpaceSchemas:
             is_deletion, _, _, schema, _, _ = (False, None, 0, None, None, None) if meta is None else unpack_parts(meta)
         except DecodeError:
             return
-        self.registry.take(key, schema, None if is_deletion else payload)
+        with self._taking:
+            self.registry.take(key, schema, None if is_deletion else payload)
