@@ -9,9 +9,10 @@ import pytest
 from elea.content.registry import SchemaRegistry
 from elea.model.keyexpr import KeyExpr
 from elea.node.route import SampleRun
-from elea.node.schemas import SpaceSchemas
+from elea.node.schemas import STAMPS, SpaceSchemas
 from elea.space.face import Response
 from elea.space.questions import ReplyBody
+from elea.wire.details import pack_parts
 
 KEY = "@schema/cdr/T"
 
@@ -38,6 +39,16 @@ def schemas_of(node: FakeNode) -> SpaceSchemas:
     return SpaceSchemas(cast("Any", node))
 
 
+def answer(schemas: SpaceSchemas, time: int | None, payload: bytes | None, key: str = KEY) -> None:
+    stamp = None if time is None else (time, b"\1")
+    meta = pack_parts(payload is None, stamp, 0, None, None, None)
+    schemas._answered(Response(0, key, ReplyBody(meta, payload or b"")))
+
+
+def known(schemas: SpaceSchemas) -> list[bytes]:
+    return [text for _, _, text in schemas.registry.texts()]
+
+
 def test_one_thread_at_a_time_takes_schemas(monkeypatch: pytest.MonkeyPatch) -> None:
     schemas = schemas_of(FakeNode())
     held: list[bool] = []
@@ -47,9 +58,40 @@ def test_one_thread_at_a_time_takes_schemas(monkeypatch: pytest.MonkeyPatch) -> 
         return True
 
     monkeypatch.setattr(SchemaRegistry, "take", take)
-    schemas.stores.append(lambda: [(KEY, None, b"int8 a")])
+    schemas.stores.append(lambda: [(KEY, None, b"int8 a", None)])
     schemas.ask()
     schemas._arrived(SampleRun(KeyExpr(KEY), [(0, 0, b"", 5, None, b"int8 a")], True))
     schemas._answered(Response(0, KEY, ReplyBody(None, b"int8 a"), 5, None))
 
     assert held == [True, True, True]
+
+
+def test_an_older_schema_does_not_take_the_place_of_a_newer_one() -> None:
+    """As stores answer that were not there when it changed."""
+    schemas = schemas_of(FakeNode())
+    answer(schemas, 2, b"int8 new")
+    answer(schemas, 1, b"int8 old")
+    assert known(schemas) == [b"int8 new"]
+    schemas.stores.append(lambda: [(KEY, None, b"int8 old", (1, b"\1"))])
+    schemas.ask()
+    assert known(schemas) == [b"int8 new"]
+    answer(schemas, 1, None)
+    assert known(schemas) == [b"int8 new"]
+    answer(schemas, 3, None)
+    answer(schemas, 2, b"int8 new")
+    assert known(schemas) == []
+    answer(schemas, 4, b"int8 newer")
+    assert known(schemas) == [b"int8 newer"]
+    answer(schemas, None, b"int8 unsaid")
+    assert known(schemas) == [b"int8 unsaid"]
+
+
+def test_so_many_timestamps_are_remembered_and_those_of_known_schemas_for_good() -> None:
+    schemas = schemas_of(FakeNode())
+    answer(schemas, 2, b"int8 new")
+    for number in range(STAMPS + 10):
+        answer(schemas, 2, None, f"@schema/cdr/U{number}")
+    answer(schemas, 1, b"int8 old")
+
+    assert len(schemas._stamps) <= STAMPS
+    assert known(schemas) == [b"int8 new"]
