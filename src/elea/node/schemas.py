@@ -62,7 +62,7 @@ class SpaceSchemas:
         self.registry = SchemaRegistry()
         self.contents = Contents(self.registry, self._wait)
         """For threads that may wait for a type that is not known yet."""
-        self.passing = Contents(self.registry, self._look)
+        self.passing = Contents(self.registry, self.begin)
         """For the others."""
         self.stores: list[Callable[[], Iterable[StoredSchema]]] = []
         """What the stores of this process keep below `@schema`."""
@@ -94,10 +94,10 @@ class SpaceSchemas:
             if now < self._next:
                 return
             self._next = float("inf")  # until there is an answer
+            self._known.clear()
             is_first, self._is_subscribed = not self._is_subscribed, True
             if is_first:
                 self._node.meters.append(self.meter)
-        self._known.clear()
         self.asked += 1
         body = QueryBody("", ConsolidationMode.LATEST)
         request = Request(0, EVERYTHING, QueryTarget.ALL, body, int(1000 * WAIT), QOS)
@@ -121,12 +121,8 @@ class SpaceSchemas:
         self._wait()
         return self.registry
 
-    def _look(self) -> bool:
-        before = self.registry.generation
-        self.begin()
-        return self.registry.generation != before
-
-    def _wait(self) -> bool:
+    def _wait(self) -> None:
+        """Look into the own stores and ask; wait for the answer if those bring nothing new."""
         before = self.registry.generation
         if self._node.loop.now() >= self._next:
             self._read_stores()
@@ -135,7 +131,6 @@ class SpaceSchemas:
         if self.registry.generation == before and self._node.loop.has_threads and not self._known.is_set():
             self._node.loop.step_aside()  # the answer comes by a link that this thread may be reading
             self._known.wait(WAIT)
-        return self.registry.generation != before
 
     def _read_stores(self) -> None:
         for stored in self.stores:

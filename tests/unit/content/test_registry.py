@@ -92,6 +92,45 @@ def test_a_fetch_that_brings_a_type_is_worth_another_look() -> None:
     assert len(asked) == 1
 
 
+def test_a_fetch_that_brings_another_type_is_worth_another_one() -> None:
+    schemas = SchemaRegistry()
+    coming = ["@schema/cdr/Other", "@schema/cdr/std_msgs/msg/String", "@schema/cdr/Never"]
+
+    def fetch() -> bool:
+        return schemas.take(coming.pop(0), None, b"string data")
+
+    assert Contents(schemas, fetch).decode("a", CDR, b"std_msgs/msg/String", STRING) == {"data": "hi"}
+    assert coming == ["@schema/cdr/Never"]
+
+
+def test_a_type_that_nobody_brings_is_asked_for_a_few_times() -> None:
+    schemas = SchemaRegistry()
+    asked: list[str] = []
+
+    def fetch() -> bool:
+        asked.append(f"@schema/cdr/Other{len(asked)}")
+        return schemas.take(asked[-1], None, b"string data")
+
+    assert Contents(schemas, fetch).decode("a", CDR, b"std_msgs/msg/String", STRING) is UNKNOWN
+    assert len(asked) == 2
+    assert Contents(schemas, lambda: asked.append("")).decode("a", CDR, b"T", STRING) is UNKNOWN
+    assert len(asked) == 3
+
+
+def test_a_type_that_another_thread_brings_after_the_first_look_is_noticed() -> None:
+    schemas = SchemaRegistry()
+
+    class Meanwhile(Contents):
+        def is_declared(self, key: str, encoding: int, schema: bytes | None) -> bool:
+            schemas.take("@schema/cdr/std_msgs/msg/String", None, b"string data")
+            return super().is_declared(key, encoding, schema)
+
+    contents = Meanwhile(schemas, lambda: False)
+
+    assert contents.decode("a", CDR, b"std_msgs/msg/String", STRING) == {"data": "hi"}
+    assert contents.decode("a", CDR, b"std_msgs/msg/String", STRING[:-1]) is UNKNOWN
+
+
 def test_who_asks_while_a_schema_is_taken_hides_it_from_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     """As another thread may: what it finds then is of what was before."""
     schemas = SchemaRegistry()

@@ -7,11 +7,12 @@ from typing import Any, cast
 import pytest
 
 from elea.content.registry import SchemaRegistry
+from elea.model.encoding import Encoding
 from elea.model.keyexpr import KeyExpr
 from elea.node.route import SampleRun
 from elea.node.schemas import STAMPS, SpaceSchemas
 from elea.space.face import Response
-from elea.space.questions import ReplyBody
+from elea.space.questions import ReplyBody, ResponseFinal
 from elea.wire.details import pack_parts
 
 KEY = "@schema/cdr/T"
@@ -95,3 +96,22 @@ def test_so_many_timestamps_are_remembered_and_those_of_known_schemas_for_good()
 
     assert len(schemas._stamps) <= STAMPS
     assert known(schemas) == [b"int8 new"]
+
+
+def test_a_type_that_the_own_stores_do_not_have_is_waited_for() -> None:
+    """Although they have others, which nobody knew before."""
+
+    class Answering(FakeNode):
+        def step_aside(self) -> None:
+            answer(schemas, 1, b"int8 a")
+            schemas._answered(ResponseFinal(0))
+
+    node = Answering()
+    node.has_threads = True
+    schemas = schemas_of(node)
+    schemas.stores.append(lambda: [("@schema/cdr/Other", None, b"int8 b", (1, b"\1"))])
+
+    found = schemas.contents.decode("a", Encoding.APPLICATION_CDR.id, b"T", b"\0\1\0\0\7")
+
+    assert found == {"a": 7}
+    assert (schemas.asked, schemas.is_known) == (1, True)
