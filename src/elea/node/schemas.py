@@ -119,6 +119,8 @@ class SpaceSchemas:
     def ask(self) -> SchemaRegistry:
         """What is declared, after the data space was asked; for threads that may wait."""
         self._wait()
+        if not self._known.is_set():  # the own stores had something new, but not all that there is
+            self._wait()
         return self.registry
 
     def _wait(self) -> None:

@@ -98,20 +98,32 @@ def test_so_many_timestamps_are_remembered_and_those_of_known_schemas_for_good()
     assert known(schemas) == [b"int8 new"]
 
 
+class AnsweringNode(FakeNode):
+    """The answer comes when somebody waits for it; a store of its own has another type."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.has_threads = True
+        self.schemas = schemas_of(self)
+        self.schemas.stores.append(lambda: [("@schema/cdr/Other", None, b"int8 b", (1, b"\1"))])
+
+    def step_aside(self) -> None:
+        answer(self.schemas, 1, b"int8 a")
+        self.schemas._answered(ResponseFinal(0))
+
+
 def test_a_type_that_the_own_stores_do_not_have_is_waited_for() -> None:
     """Although they have others, which nobody knew before."""
-
-    class Answering(FakeNode):
-        def step_aside(self) -> None:
-            answer(schemas, 1, b"int8 a")
-            schemas._answered(ResponseFinal(0))
-
-    node = Answering()
-    node.has_threads = True
-    schemas = schemas_of(node)
-    schemas.stores.append(lambda: [("@schema/cdr/Other", None, b"int8 b", (1, b"\1"))])
+    schemas = AnsweringNode().schemas
 
     found = schemas.contents.decode("a", Encoding.APPLICATION_CDR.id, b"T", b"\0\1\0\0\7")
 
     assert found == {"a": 7}
+    assert (schemas.asked, schemas.is_known) == (1, True)
+
+
+def test_who_asks_for_all_types_gets_more_than_the_own_stores_have() -> None:
+    schemas = AnsweringNode().schemas
+
+    assert len(schemas.ask()) == 2
     assert (schemas.asked, schemas.is_known) == (1, True)
