@@ -37,6 +37,9 @@ ARROW: Final = b"application/vnd.apache.arrow.stream"
 
 _UNSAID: Final = Encoding.ZENOH_BYTES.id
 
+_FETCHES: Final = 2
+"""How often a type is asked for before a payload is unknown: the first answer may have brought others alone."""
+
 _read_json: Final = json.JSONDecoder().decode
 
 
@@ -86,10 +89,10 @@ class Contents:
 
     Args:
         schemas: the declared types; None knows none.
-        fetch: asks the data space for types when one is missing; True if it is worth looking again.
+        fetch: asks the data space for types when one is missing, and lets `schemas` take what it finds.
     """
 
-    def __init__(self, schemas: SchemaRegistry | None = None, fetch: Callable[[], bool] | None = None) -> None:
+    def __init__(self, schemas: SchemaRegistry | None = None, fetch: Callable[[], object] | None = None) -> None:
         self.schemas = schemas
         self._fetch = fetch
 
@@ -97,11 +100,19 @@ class Contents:
         """The fields of a payload, or UNKNOWN."""
         if len(payload) > CONTENT_BYTES:
             return UNKNOWN
-        found = self._decoded(key, encoding, schema, payload)
-        if found is UNKNOWN and self._fetch is not None and not self.is_declared(key, encoding, schema):
-            if self._fetch():
-                found = self._decoded(key, encoding, schema, payload)
-        return found
+        if self.schemas is None or self._fetch is None:
+            return self._decoded(key, encoding, schema, payload)
+        for _ in range(_FETCHES):
+            # Before the first look: a type may come at any moment, by another thread.
+            generation = self.schemas.generation
+            found = self._decoded(key, encoding, schema, payload)
+            if found is not UNKNOWN:
+                return found
+            if not self.is_declared(key, encoding, schema):
+                self._fetch()
+            if self.schemas.generation == generation:
+                return UNKNOWN
+        return self._decoded(key, encoding, schema, payload)
 
     def is_declared(self, key: str, encoding: int, schema: bytes | None) -> bool:
         """Whether it is known how to read such a payload, so that one that cannot be read is broken."""

@@ -56,6 +56,9 @@ _CACHED: Final = 4_096
 Rule = tuple[int, bytes | None]
 """An encoding: its number and its schema."""
 
+_Reader = tuple[Decoder | None, Struct | None]
+"""What reads a type, and the type itself if it is one of CDR."""
+
 
 def type_key(encoding: Encoding | str, name: str = "") -> str:
     """The key below which a type is declared; `name` is that of the type if the encoding does not have it.
@@ -131,15 +134,17 @@ class SchemaRegistry:
         """Changes with what is known."""
         self._texts: dict[str, tuple[str | None, bytes]] = {}
         self._bytes = 0
-        self._decoders: dict[Rule, Decoder | None] = {}
-        self._structs: dict[Rule, Struct] = {}
         self._rules: dict[str, Rule] = {}
+        # What was found in those; `take` puts new ones there, so that a thread that has looked before fills the old.
+        self._readers: dict[Rule, _Reader] = {}
         self._found: dict[str, Rule | None] = {}
 
     # -- what is put below @schema
 
     def take(self, key: str, schema: bytes | None, payload: bytes | None) -> bool:
         """A sample below `@schema`: `schema` is that of its encoding, `payload` None if it is deleted.
+
+        Other threads may ask meanwhile; one at a time may call this.
 
         Returns:
             Whether it is understood; what is not is counted and told.
@@ -148,9 +153,19 @@ class SchemaRegistry:
         before = self._texts.get(key)
         if before is not None and before == (language, payload):
             return True  # as every question brings it: decoders that were made stay
+        try:
+            return self._replace(key, language, payload)
+        finally:  # last: what another thread has found meanwhile is not of the new generation
+            self._readers = {}
+            self._found = {}
+            self.generation += 1
+
+    def _replace(self, key: str, language: str | None, payload: bytes | None) -> bool:
+        before = self._texts.pop(key, None)
         if before is not None:
-            self._bytes -= len(self._texts.pop(key)[1])
-        self._forget(key)
+            self._bytes -= len(before[1])
+        self.problems.pop(key, None)
+        self._rules.pop(key, None)
         if payload is None:
             return True
         problem = self._problem(key, language, payload)
@@ -160,14 +175,6 @@ class SchemaRegistry:
         self._texts[key] = (language, payload)
         self._bytes += len(payload)
         return True
-
-    def _forget(self, key: str) -> None:
-        self.generation += 1
-        self.problems.pop(key, None)
-        self._decoders.clear()
-        self._structs.clear()
-        self._found.clear()
-        self._rules.pop(key, None)
 
     def _problem(self, key: str, language: str | None, payload: bytes) -> str | None:
         if len(payload) > SCHEMA_BYTES:
@@ -179,6 +186,8 @@ class SchemaRegistry:
         _, _, rest = key.partition(f"{PLACE}/")
         kind, _, name = rest.partition("/")
         if kind == KEYS:
+            if "/" in name:
+                return "a key expression stands there as one chunk: write / as %2F"
             try:
                 expr = unquote_to_bytes(name).decode()
                 keyexpr.check(expr)
@@ -213,34 +222,27 @@ class SchemaRegistry:
 
         Keys of ROS 2 over Zenoh (`rmw_zenoh`) name their type: that is their rule, unless there is another.
         """
-        if key in self._found:
-            return self._found[key]
+        known = self._found
+        try:
+            return known[key]
+        except KeyError:  # or another thread has cleared them
+            pass
         exprs = ((unquote_to_bytes(place.rpartition("/")[2]).decode(), its) for place, its in list(self._rules.items()))
         matching = [(len(expr), expr, its) for expr, its in exprs if keyexpr.intersects(expr, key)]
         found = max(matching)[2] if matching else _rule_of_ros(key)
         if len(key) <= CACHED_KEY_CHARS:
-            if len(self._found) >= _CACHED:
-                self._found.clear()
-            self._found[key] = found
+            if len(known) >= _CACHED:
+                known.clear()
+            known[key] = found
         return found
 
     def decoder(self, encoding: int, schema: bytes | None) -> Decoder | None:
         """What reads payloads of a declared type; None if it is not declared, or not as it should be."""
-        asked = (encoding, schema)
-        if asked in self._decoders:
-            return self._decoders[asked]
-        if len(self._decoders) >= SCHEMAS_KNOWN:
-            self._decoders.clear()
-        generation = self.generation
-        found = self._made(asked)
-        if generation == self.generation:  # else another thread has brought another one meanwhile
-            self._decoders[asked] = found
-        return found
+        return self._reader((encoding, schema))[0]
 
     def struct(self, encoding: int, schema: bytes | None) -> Struct | None:
         """The declared type of CDR payloads, for those who make columns."""
-        self.decoder(encoding, schema)
-        return self._structs.get((encoding, schema))
+        return self._reader((encoding, schema))[1]
 
     def descriptor_set(self, schema: bytes | None) -> bytes | None:
         """The descriptors of a protobuf message."""
@@ -258,19 +260,29 @@ class SchemaRegistry:
         except (InvalidSchema, UnicodeDecodeError):
             return None
 
-    def _made(self, asked: Rule) -> Decoder | None:
+    def _reader(self, asked: Rule) -> _Reader:
+        known = self._readers
+        found = known.get(asked)
+        if found is None:
+            found = self._made(asked)
+            if len(known) >= SCHEMAS_KNOWN:
+                known.clear()
+            known[asked] = found
+        return found
+
+    def _made(self, asked: Rule) -> _Reader:
         found = self._text(asked)
         if found is None:
-            return None
+            return None, None
         language, payload = found
         name = _chunks((asked[1] or b"").decode())
         try:
             if asked[0] == _PROTOBUF:
                 from elea.content.protobuf import message_decoder
 
-                return message_decoder(payload, name)
-            its = self._structs[asked] = struct_of(name, language, payload.decode())
-            return CdrReader(its).decode
+                return message_decoder(payload, name), None
+            its = struct_of(name, language, payload.decode())
+            return CdrReader(its).decode, its
         except (InvalidSchema, UnicodeDecodeError, ImportError) as error:
             self._refuse(type_key(Encoding.of(asked[0]), name), str(error))
-            return None
+            return None, None

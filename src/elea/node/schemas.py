@@ -16,11 +16,12 @@ from elea.content.contents import Contents
 from elea.content.registry import EVERYTHING, SchemaRegistry
 from elea.io.dispatch import Mailbox
 from elea.model.errors import DecodeError, EleaError
+from elea.model.limits import SCHEMAS_KNOWN
 from elea.model.qos import ConsolidationMode, QueryTarget
 from elea.node.route import SampleRun
 from elea.space.face import Request, Response
 from elea.space.questions import QueryBody, ReplyBody
-from elea.wire.details import unpack_parts
+from elea.wire.details import Parts, unpack_parts
 
 if TYPE_CHECKING:
     from elea.node.node import Node
@@ -40,8 +41,17 @@ declared meanwhile is told to subscribers; only what another broker has kept, an
 
 QOS: Final = 5
 
-StoredSchema = tuple[str, "bytes | None", "bytes | None"]
-"""A sample below `@schema`: key, schema of its encoding, payload (None if it is deleted)."""
+Stamp = tuple[int, bytes]
+"""A timestamp: NTP64 and id."""
+
+StoredSchema = tuple[str, "bytes | None", "bytes | None", "Stamp | None"]
+"""A sample below `@schema`: key, schema of its encoding, payload (None if it is deleted), timestamp."""
+
+NOTHING: Final[Parts] = (False, None, 0, None, None, None)
+"""What a sample without details says."""
+
+STAMPS: Final = 2 * SCHEMAS_KNOWN
+"""Keys whose newest timestamp is remembered: all that are known, and as many that are deleted or refused."""
 
 
 class SpaceSchemas:
@@ -52,13 +62,16 @@ class SpaceSchemas:
         self.registry = SchemaRegistry()
         self.contents = Contents(self.registry, self._wait)
         """For threads that may wait for a type that is not known yet."""
-        self.passing = Contents(self.registry, self._look)
+        self.passing = Contents(self.registry, self.begin)
         """For the others."""
         self.stores: list[Callable[[], Iterable[StoredSchema]]] = []
         """What the stores of this process keep below `@schema`."""
         self.asked = 0
         """Questions for types so far."""
         self._lock = threading.Lock()
+        self._taking = threading.Lock()
+        """Of `registry.take`: samples come in any thread, and those of stores in that which asks."""
+        self._stamps: dict[str, Stamp] = {}
         self._is_subscribed = False
         self._known = threading.Event()
         self._next = 0.0
@@ -81,10 +94,10 @@ class SpaceSchemas:
             if now < self._next:
                 return
             self._next = float("inf")  # until there is an answer
+            self._known.clear()
             is_first, self._is_subscribed = not self._is_subscribed, True
             if is_first:
                 self._node.meters.append(self.meter)
-        self._known.clear()
         self.asked += 1
         body = QueryBody("", ConsolidationMode.LATEST)
         request = Request(0, EVERYTHING, QueryTarget.ALL, body, int(1000 * WAIT), QOS)
@@ -106,14 +119,12 @@ class SpaceSchemas:
     def ask(self) -> SchemaRegistry:
         """What is declared, after the data space was asked; for threads that may wait."""
         self._wait()
+        if not self._known.is_set():  # the own stores had something new, but not all that there is
+            self._wait()
         return self.registry
 
-    def _look(self) -> bool:
-        before = self.registry.generation
-        self.begin()
-        return self.registry.generation != before
-
-    def _wait(self) -> bool:
+    def _wait(self) -> None:
+        """Look into the own stores and ask; wait for the answer if those bring nothing new."""
         before = self.registry.generation
         if self._node.loop.now() >= self._next:
             self._read_stores()
@@ -122,13 +133,12 @@ class SpaceSchemas:
         if self.registry.generation == before and self._node.loop.has_threads and not self._known.is_set():
             self._node.loop.step_aside()  # the answer comes by a link that this thread may be reading
             self._known.wait(WAIT)
-        return self.registry.generation != before
 
     def _read_stores(self) -> None:
         for stored in self.stores:
             try:
                 for sample in stored():
-                    self.registry.take(*sample)
+                    self._take_newest(*sample)
             except EleaError as error:
                 _log.warning("schemas of a store are not known: problem=%s", error)
 
@@ -151,7 +161,19 @@ class SpaceSchemas:
 
     def _take(self, key: str, meta: bytes | None, payload: bytes) -> None:
         try:
-            is_deletion, _, _, schema, _, _ = (False, None, 0, None, None, None) if meta is None else unpack_parts(meta)
+            is_deletion, stamp, _, schema, _, _ = NOTHING if meta is None else unpack_parts(meta)
         except DecodeError:
             return
-        self.registry.take(key, schema, None if is_deletion else payload)
+        self._take_newest(key, schema, None if is_deletion else payload, stamp)
+
+    def _take_newest(self, key: str, schema: bytes | None, payload: bytes | None, stamp: Stamp | None) -> None:
+        """Take it, unless a newer one was: every store answers with what it has."""
+        with self._taking:
+            if stamp is not None:
+                if stamp < self._stamps.get(key, stamp):
+                    return
+                self._stamps[key] = stamp
+            self.registry.take(key, schema, payload)
+            if len(self._stamps) > STAMPS:
+                known = {each for each, _, _ in self.registry.texts()}
+                self._stamps = {each: its for each, its in self._stamps.items() if each in known}

@@ -128,14 +128,13 @@ def _contents(options: ReadOptions) -> Contents:
     known = SchemaRegistry()
     seen = [-1]
 
-    def fetch() -> bool:
+    def fetch() -> None:
         found = session_of(options)._node.schemas.ask()
         if found.generation == seen[0]:
-            return False
+            return
         seen[0] = found.generation
         for key, language, data in found.texts():
             known.take(key, None if language is None else language.encode(), data)
-        return True
 
     return Contents(known, fetch)
 

@@ -8,6 +8,7 @@ import pytest
 
 from elea.content.contents import UNKNOWN, Contents
 from elea.content.registry import SchemaRegistry, rule_key, struct_of, type_key
+from elea.content.schema.declared import Struct
 from elea.model.encoding import Encoding
 from elea.model.errors import InvalidSchema
 from elea.model.limits import SCHEMA_BYTES, SCHEMAS_BYTES, SCHEMAS_KNOWN
@@ -91,6 +92,80 @@ def test_a_fetch_that_brings_a_type_is_worth_another_look() -> None:
     assert len(asked) == 1
 
 
+def test_a_fetch_that_brings_another_type_is_worth_another_one() -> None:
+    schemas = SchemaRegistry()
+    coming = ["@schema/cdr/Other", "@schema/cdr/std_msgs/msg/String", "@schema/cdr/Never"]
+
+    def fetch() -> bool:
+        return schemas.take(coming.pop(0), None, b"string data")
+
+    assert Contents(schemas, fetch).decode("a", CDR, b"std_msgs/msg/String", STRING) == {"data": "hi"}
+    assert coming == ["@schema/cdr/Never"]
+
+
+def test_a_type_that_nobody_brings_is_asked_for_a_few_times() -> None:
+    schemas = SchemaRegistry()
+    asked: list[str] = []
+
+    def fetch() -> bool:
+        asked.append(f"@schema/cdr/Other{len(asked)}")
+        return schemas.take(asked[-1], None, b"string data")
+
+    assert Contents(schemas, fetch).decode("a", CDR, b"std_msgs/msg/String", STRING) is UNKNOWN
+    assert len(asked) == 2
+    assert Contents(schemas, lambda: asked.append("")).decode("a", CDR, b"T", STRING) is UNKNOWN
+    assert len(asked) == 3
+
+
+def test_a_type_that_another_thread_brings_after_the_first_look_is_noticed() -> None:
+    schemas = SchemaRegistry()
+
+    class Meanwhile(Contents):
+        def is_declared(self, key: str, encoding: int, schema: bytes | None) -> bool:
+            schemas.take("@schema/cdr/std_msgs/msg/String", None, b"string data")
+            return super().is_declared(key, encoding, schema)
+
+    contents = Meanwhile(schemas, lambda: False)
+
+    assert contents.decode("a", CDR, b"std_msgs/msg/String", STRING) == {"data": "hi"}
+    assert contents.decode("a", CDR, b"std_msgs/msg/String", STRING[:-1]) is UNKNOWN
+
+
+def test_who_asks_while_a_schema_is_taken_hides_it_from_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As another thread may: what it finds then is of what was before."""
+    schemas = SchemaRegistry()
+    seen: list[object] = []
+    judge = SchemaRegistry._problem
+
+    def meanwhile(self: SchemaRegistry, key: str, language: str | None, payload: bytes) -> str | None:
+        seen.extend((self.generation, self.decoder(CDR, b"T"), self.rule("a")))
+        return judge(self, key, language, payload)
+
+    monkeypatch.setattr(SchemaRegistry, "_problem", meanwhile)
+    schemas.take("@schema/cdr/T", None, b"int8 a")
+    schemas.take(rule_key("a"), None, b"application/cdr;T")
+
+    assert seen[:3] == [0, None, None]
+    assert (seen[3], seen[5], schemas.generation) == (1, None, 2)
+    assert schemas.decoder(CDR, b"T") is not None
+    assert schemas.rule("a") == (CDR, b"T")
+
+
+def test_a_type_that_is_deleted_while_it_is_read_does_not_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    schemas = SchemaRegistry()
+    schemas.take("@schema/cdr/T", None, b"int8 a")
+
+    def meanwhile(name: str, language: str | None, text: str) -> Struct:
+        schemas.take("@schema/cdr/T", None, None)
+        return struct_of(name, language, text)
+
+    monkeypatch.setattr("elea.content.registry.struct_of", meanwhile)
+
+    assert schemas.struct(CDR, b"T") is not None
+    assert schemas.struct(CDR, b"T") is None
+    assert schemas.decoder(CDR, b"T") is None
+
+
 @pytest.mark.parametrize(
     ("key", "payload", "problem"),
     [
@@ -98,6 +173,8 @@ def test_a_fetch_that_brings_a_type_is_worth_another_look() -> None:
         ("@schema/nosuch/T", b"", "no place of a schema"),
         ("@schema/cdr", b"", "no place of a schema"),
         ("@schema/keys/a%2F", b"application/cdr;T", "invalid key expression"),
+        ("@schema/keys/a/b", b"application/cdr;T", "write / as %2F"),
+        ("@schema/keys/a%2F/b", b"application/cdr;T", "write / as %2F"),
         (rule_key("a"), b"application/cdr", "names no type"),
         (rule_key("a"), b"application/json;T", "names no type"),
         (rule_key("a"), b"\xff", "codec"),

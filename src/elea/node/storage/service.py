@@ -348,4 +348,5 @@ def _named(asked: Asked, name: str) -> str | None:
 def _schemas_in(storage: Storage) -> Iterator[StoredSchema]:
     """The newest samples below `@schema` that a storage has."""
     for stored in storage.log.latest_matching(EVERYTHING):
-        yield stored.record.key, stored.record.schema, stored.record.payload
+        its = stored.record
+        yield its.key, its.schema, its.payload, (its.ntp64, its.stamp_id)
