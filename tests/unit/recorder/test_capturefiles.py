@@ -25,8 +25,10 @@ from elea.model.encoding import Encoding
 from elea.model.errors import CaptureDamaged
 from elea.model.timestamp import ntp64_from_ns
 from elea.recorder import Rotation, mcapwriter, open_capture, open_captures
+from elea.recorder.arrowfile import END, journal_of
 from elea.recorder.mcapformat import DETAILS
 from elea.recorder.mcapreader import McapCapture
+from elea.recorder.rotation import CaptureFiles
 from elea.store import Range, memory_log
 from elea.store.transfer import export_arrow
 from tests.unit.recorder.samples import FORMATS, JSON, NOON, batch_of, row, sample_rows, table_of, written
@@ -220,6 +222,30 @@ def test_parquet_that_was_not_finished_tells_where_its_samples_are(tmp_path: Pat
 
     with pytest.raises(CaptureDamaged, match=f"what was recorded is in {path}"):
         open_capture(tmp_path / "a.parquet")
+
+
+@pytest.mark.parametrize(
+    ("instead", "problem"),
+    [(END, "3 samples were written to it, and 2 were found"), (bytes(8), "no Arrow message is where one should begin")],
+    ids=["ends-early", "broken"],
+)
+def test_journal_that_has_not_what_was_written_stays_and_nothing_else(
+    tmp_path: Path, instead: bytes, problem: str
+) -> None:
+    path = tmp_path / "a.parquet"
+    journal = journal_of(path)
+    files = CaptureFiles(path, {}, Rotation(), now=0.0)
+    whole = 0
+    for number in range(3):
+        whole = journal.stat().st_size
+        files.write(batch_of([row(number)]), 0.0)
+    data = journal.read_bytes()
+    journal.write_bytes(data[:whole] + instead + data[whole + len(instead) :])
+
+    with pytest.raises(CaptureDamaged, match=problem):
+        files.finish({})
+
+    assert list(tmp_path.iterdir()) == [journal]
 
 
 @pytest.mark.parametrize("suffix", FORMATS)
