@@ -10,6 +10,7 @@ import io
 import struct
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple
 
@@ -238,10 +239,24 @@ def _decompressed(chunk: Chunk) -> bytes:
             size = max(size, lz4.frame.get_frame_info(chunk.data)["content_size"])
         if size > MCAP_CHUNK_BYTES:
             raise ValueError(f"a chunk of {size} bytes, the limit is {MCAP_CHUNK_BYTES} (MCAP_CHUNK_BYTES)")
+        if chunk.compression == "lz4":
+            chunk = replace(chunk, compression="", data=_unpacked(chunk))
         stream, length = get_chunk_data_stream(chunk, validate_crc=True)
     except zstandard.ZstdError as error:
         raise ValueError(f"a chunk cannot be decompressed: {error}") from error
     return stream.read(length)
+
+
+def _unpacked(chunk: Chunk) -> bytes:
+    """What is in a frame of LZ4, which need not say how much that is: no more is made of it than the chunk promises."""
+    frame = lz4.frame.LZ4FrameDecompressor()
+    data: bytes = frame.decompress(chunk.data, max_length=chunk.uncompressed_size + 1)
+    if len(data) != chunk.uncompressed_size:
+        found = "more" if len(data) > chunk.uncompressed_size else str(len(data))
+        raise ValueError(f"a chunk should have {chunk.uncompressed_size} bytes, and has {found}")
+    if not frame.eof:
+        raise ValueError("a chunk cannot be decompressed: its frame has no end")
+    return data
 
 
 def _places(data: bytes) -> Any:
