@@ -28,7 +28,7 @@ from mcap.writer import MCAP0_MAGIC
 
 from elea.columnar.arrays import numbers_of, octets_of, texts_of
 from elea.model.errors import CaptureDamaged, EleaError
-from elea.model.limits import MCAP_CHUNK_BYTES, MCAP_CHUNK_ROWS, MCAP_DETAILS_KEPT
+from elea.model.limits import MCAP_CHUNK_BYTES, MCAP_CHUNK_RECORDS, MCAP_CHUNK_ROWS, MCAP_DETAILS_KEPT
 from elea.model.timestamp import ntp64_from_ns
 from elea.recorder.capturefiles import Capture
 from elea.recorder.declaredtypes import DeclaredType, take_type
@@ -264,10 +264,12 @@ def _places(data: bytes) -> Any:
     # A step for each record, as its length is all that says where the next one is.
     places = [0]
     at, end, length = 0, len(data), _LENGTH.unpack_from
-    add = places.append
+    add, most = places.append, MCAP_CHUNK_RECORDS
     while at + 9 <= end:
         at += 9 + length(data, at + 1)[0]
         add(at)
+        if len(places) > most + 1:
+            raise ValueError(f"a chunk of more than {most} records (MCAP_CHUNK_RECORDS)")
     if at != end:
         raise ValueError("a chunk ends in the middle of a record")
     return np.array(places, np.int32)

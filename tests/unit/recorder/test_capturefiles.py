@@ -333,6 +333,18 @@ def test_chunk_of_lz4_is_as_large_as_it_says(size: int, found: str, stored: bool
         mcapreader._decompressed(chunk(uncompressed_crc=1, uncompressed_size=100_000))
 
 
+def test_chunk_of_too_many_records_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "foreign.mcap"
+    foreign(path)
+    records = 1 + 3 + 9  # the schema, the channels and the messages
+
+    monkeypatch.setattr(mcapreader, "MCAP_CHUNK_RECORDS", records)
+    assert len(table_of(McapCapture(path))) == 9
+    monkeypatch.setattr(mcapreader, "MCAP_CHUNK_RECORDS", records - 1)
+    with pytest.raises(CaptureDamaged, match=f"a chunk of more than {records - 1} records"):
+        list(McapCapture(path))
+
+
 def test_details_that_another_tool_has_lost_are_counted(tmp_path: Path) -> None:
     (path,) = written(tmp_path / "a.mcap", [batch_of([row(n) for n in range(5)])])
     with path.open("rb") as file, (tmp_path / "b.mcap").open("wb") as out:
