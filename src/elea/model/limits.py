@@ -94,6 +94,7 @@ __all__ = [
     "MAX_WILDCARDS",
     "MCAP_CHANNELS",
     "MCAP_CHUNK_BYTES",
+    "MCAP_CHUNK_RECORDS",
     "MCAP_CHUNK_ROWS",
     "MCAP_DETAILS_KEPT",
     "MCAP_SAMPLES",
@@ -739,6 +740,10 @@ MCAP_SUMMARY_BYTES: Final = 64 << 20
 
 MCAP_CHUNK_ROWS: Final = 32_768
 """Samples of one chunk that the recorder writes: if each has a channel of its own, a new file has numbers for all."""
+
+MCAP_CHUNK_RECORDS: Final = 1 << 24
+"""Records of a chunk that is read. The smallest take 9 bytes, and where each begins takes several times as many in
+memory: a chunk that is full of them is refused."""
 
 MCAP_CHUNK_BYTES: Final = (2 << 30) - 1
 """Bytes of a record, or of what a chunk is when it is decompressed: more than the largest sample takes, and as much as

@@ -75,35 +75,43 @@ class ParquetWriter(ArrowWriter):
 
         Raises:
             CaptureFull, OSError: there is no room for both; the journal stays, and can be read.
+            CaptureDamaged: the journal has not what was written to it; it stays.
         """
         super().finish(facts)
         part = self._path.with_name(f"{self._path.name}.part")
         try:
             with part.open("wb") as out:
-                self._convert(out, {**self._facts, **facts})
+                rows = self._convert(out, {**self._facts, **facts})
+                if rows != self.samples:
+                    problem = f"{self.samples} samples were written to it, and {rows} were found"
+                    raise CaptureDamaged(str(self._file.path), self._file.size, problem)
                 out.flush()
                 os.fsync(out.fileno())
             part.replace(self._path)
-        except OSError as error:
+        except BaseException as error:
             part.unlink(missing_ok=True)
-            if error.errno in FULL:
+            if isinstance(error, OSError) and error.errno in FULL:
                 raise CaptureFull(str(self._file.path), self._file.size) from error
             raise
         self._file.path.unlink()
 
-    def _convert(self, out: BinaryIO, facts: Mapping[str, str]) -> None:
+    def _convert(self, out: BinaryIO, facts: Mapping[str, str]) -> int:
+        """Write what the journal has; how many samples."""
         from pyarrow import parquet
 
+        rows = 0
         with parquet.ParquetWriter(out, SCHEMA, compression="zstd", write_page_checksum=True) as writer:
             some: list[pa.RecordBatch] = []
             for batch in ArrowCapture(self._file.path):
                 some.append(batch)
+                rows += batch.num_rows
                 if sum(each.num_rows for each in some) >= ROWS or sum(each.nbytes for each in some) > 64 << 20:
                     writer.write_table(pa.Table.from_batches(some))
                     some = []
             if some:
                 writer.write_table(pa.Table.from_batches(some))
             writer.add_key_value_metadata(dict(facts))
+        return rows
 
 
 def journal_of(path: Path) -> Path:

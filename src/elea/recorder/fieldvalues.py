@@ -21,6 +21,8 @@ from elea.wire.details import DEFAULT_QOS
 __all__ = ["FieldValues", "field_path"]
 
 _COLUMNS: Final = ("payload", "kind", "encoding", "schema")
+_BITS: Final = 1024
+"""A whole number of fewer bits is a float."""
 
 
 def field_path(text: str) -> tuple[str | int, ...]:
@@ -78,7 +80,8 @@ class FieldValues:
                 continue
             for number, (_, getter) in enumerate(self._getters):
                 value = getter(content)
-                if isinstance(value, int | float):  # a boolean is an int
+                # A boolean is an int; whole numbers of JSON may be larger than any float.
+                if isinstance(value, float) or (isinstance(value, int) and value.bit_length() < _BITS):
                     found.setdefault((code, number), []).append((time, float(value)))
                 else:
                     self.passed_over += 1

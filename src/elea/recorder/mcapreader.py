@@ -10,6 +10,7 @@ import io
 import struct
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple
 
@@ -27,7 +28,7 @@ from mcap.writer import MCAP0_MAGIC
 
 from elea.columnar.arrays import numbers_of, octets_of, texts_of
 from elea.model.errors import CaptureDamaged, EleaError
-from elea.model.limits import MCAP_CHUNK_BYTES, MCAP_CHUNK_ROWS, MCAP_DETAILS_KEPT
+from elea.model.limits import MCAP_CHUNK_BYTES, MCAP_CHUNK_RECORDS, MCAP_CHUNK_ROWS, MCAP_DETAILS_KEPT
 from elea.model.timestamp import ntp64_from_ns
 from elea.recorder.capturefiles import Capture
 from elea.recorder.declaredtypes import DeclaredType, take_type
@@ -238,10 +239,24 @@ def _decompressed(chunk: Chunk) -> bytes:
             size = max(size, lz4.frame.get_frame_info(chunk.data)["content_size"])
         if size > MCAP_CHUNK_BYTES:
             raise ValueError(f"a chunk of {size} bytes, the limit is {MCAP_CHUNK_BYTES} (MCAP_CHUNK_BYTES)")
+        if chunk.compression == "lz4":
+            chunk = replace(chunk, compression="", data=_unpacked(chunk))
         stream, length = get_chunk_data_stream(chunk, validate_crc=True)
     except zstandard.ZstdError as error:
         raise ValueError(f"a chunk cannot be decompressed: {error}") from error
     return stream.read(length)
+
+
+def _unpacked(chunk: Chunk) -> bytes:
+    """What is in a frame of LZ4, which need not say how much that is: no more is made of it than the chunk promises."""
+    frame = lz4.frame.LZ4FrameDecompressor()
+    data: bytes = frame.decompress(chunk.data, max_length=chunk.uncompressed_size + 1)
+    if len(data) != chunk.uncompressed_size:
+        found = "more" if len(data) > chunk.uncompressed_size else str(len(data))
+        raise ValueError(f"a chunk should have {chunk.uncompressed_size} bytes, and has {found}")
+    if not frame.eof:
+        raise ValueError("a chunk cannot be decompressed: its frame has no end")
+    return data
 
 
 def _places(data: bytes) -> Any:
@@ -249,10 +264,12 @@ def _places(data: bytes) -> Any:
     # A step for each record, as its length is all that says where the next one is.
     places = [0]
     at, end, length = 0, len(data), _LENGTH.unpack_from
-    add = places.append
+    add, most = places.append, MCAP_CHUNK_RECORDS
     while at + 9 <= end:
         at += 9 + length(data, at + 1)[0]
         add(at)
+        if len(places) > most + 1:
+            raise ValueError(f"a chunk of more than {most} records (MCAP_CHUNK_RECORDS)")
     if at != end:
         raise ValueError("a chunk ends in the middle of a record")
     return np.array(places, np.int32)

@@ -44,8 +44,8 @@ BUFFER: Final = 64 << 20
 """Bytes of payload that wait in memory for a disk that is slower than the network."""
 
 FLUSH: Final = 1.0
-FOLLOWED: Final = 8192
-"""Samples of a log that wait here; the others wait in the log."""
+FOLLOWED: Final = 256
+"""Samples of a log that wait here, however large they are; the others wait in the log."""
 
 ENDING: Final = 600.0
 """Seconds that the last file may take to be finished: a Parquet file is written from its journal."""

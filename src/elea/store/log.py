@@ -18,7 +18,7 @@ import contextlib
 import secrets
 import threading
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -74,6 +74,8 @@ END_OF_STREAM: Final = b"\xff\xff\xff\xff\0\0\0\0"
 _T = TypeVar("_T")
 
 _KEYS_AT_ONCE: Final = 4096
+_IN_VAIN: Final = 8
+"""How often samples are fetched again that can be found one by one: retention may be just about to move them."""
 _ONCE: Final = Record._fields.index("once")
 _SOURCE: Final = Record._fields.index("source_id")
 
@@ -314,21 +316,36 @@ class Log:
         end = self._end
         positions = self._latest_positions(wanted, 0, deleted=deleted)
         positions = positions.sort("descending" if newest_first else "ascending").slice(0, limit)
+        while (yield from self._newest_at(positions)):
+            # Only what came since: each time less, unless who reads is slower than retention for ever.
+            start, end = end, self._end
+            positions = self._latest_positions(wanted, start, deleted=deleted).sort().slice(0, limit)
+
+    def _newest_at(self, positions: pa.Array) -> Generator[pa.RecordBatch, None, int]:
+        """The samples there, which were the newest of their keys; how many of them retention took meanwhile.
+
+        Raises:
+            StoreCorrupt: some of them cannot be read, and not because of that.
+        """
         overtaken = 0
         for start in range(0, len(positions), _KEYS_AT_ONCE):
             chunk = positions.slice(start, _KEYS_AT_ONCE).to_pylist()
-            done = 0
-            try:
-                for batch in self._reader.fetch(chunk):
-                    done += batch.num_rows  # first: who is given it may take its time
-                    yield batch
-            except StoreCorrupt:
-                left = self._not_overtaken(chunk[done:])
-                overtaken += len(chunk) - done - len(left)
-                yield from self._reader.fetch(left)
-        if overtaken:
-            newer = self._latest_positions(wanted, end, deleted=deleted).sort().slice(0, limit)
-            yield from self._reader.fetch(newer.to_pylist())
+            in_vain = 0
+            while chunk:  # retention may come as often as it likes while who reads takes its time
+                done = 0
+                try:
+                    for batch in self._reader.fetch(chunk):
+                        done += batch.num_rows  # first: who is given it may take its time
+                        yield batch
+                    break
+                except StoreCorrupt:
+                    left = self._not_overtaken(chunk[done:])
+                    in_vain = in_vain + 1 if len(left) == len(chunk) else 0
+                    if in_vain == _IN_VAIN:
+                        raise
+                    overtaken += len(chunk) - done - len(left)
+                    chunk = left
+        return overtaken
 
     def _latest_positions(self, wanted: Keys, start: int, *, deleted: bool) -> pa.Array:
         """Where the newest samples are, from a position on."""

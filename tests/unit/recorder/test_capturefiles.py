@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 import random
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import lz4.frame
 import pyarrow as pa
 import pyarrow.ipc
 import pytest
@@ -16,7 +18,7 @@ from mcap.data_stream import ReadDataStream
 from mcap.opcode import Opcode
 from mcap.reader import NonSeekingReader, make_reader
 from mcap.records import Chunk, ChunkIndex, Message, MessageIndex
-from mcap.stream_reader import StreamReader, get_chunk_data_stream
+from mcap.stream_reader import CRCValidationError, StreamReader, get_chunk_data_stream
 from mcap.writer import CompressionType, Writer
 from pyarrow import parquet
 
@@ -24,9 +26,11 @@ from elea.model import limits
 from elea.model.encoding import Encoding
 from elea.model.errors import CaptureDamaged
 from elea.model.timestamp import ntp64_from_ns
-from elea.recorder import Rotation, mcapwriter, open_capture, open_captures
+from elea.recorder import Rotation, mcapreader, mcapwriter, open_capture, open_captures
+from elea.recorder.arrowfile import END, journal_of
 from elea.recorder.mcapformat import DETAILS
 from elea.recorder.mcapreader import McapCapture
+from elea.recorder.rotation import CaptureFiles
 from elea.store import Range, memory_log
 from elea.store.transfer import export_arrow
 from tests.unit.recorder.samples import FORMATS, JSON, NOON, batch_of, row, sample_rows, table_of, written
@@ -222,6 +226,30 @@ def test_parquet_that_was_not_finished_tells_where_its_samples_are(tmp_path: Pat
         open_capture(tmp_path / "a.parquet")
 
 
+@pytest.mark.parametrize(
+    ("instead", "problem"),
+    [(END, "3 samples were written to it, and 2 were found"), (bytes(8), "no Arrow message is where one should begin")],
+    ids=["ends-early", "broken"],
+)
+def test_journal_that_has_not_what_was_written_stays_and_nothing_else(
+    tmp_path: Path, instead: bytes, problem: str
+) -> None:
+    path = tmp_path / "a.parquet"
+    journal = journal_of(path)
+    files = CaptureFiles(path, {}, Rotation(), now=0.0)
+    whole = 0
+    for number in range(3):
+        whole = journal.stat().st_size
+        files.write(batch_of([row(number)]), 0.0)
+    data = journal.read_bytes()
+    journal.write_bytes(data[:whole] + instead + data[whole + len(instead) :])
+
+    with pytest.raises(CaptureDamaged, match=problem):
+        files.finish({})
+
+    assert list(tmp_path.iterdir()) == [journal]
+
+
 @pytest.mark.parametrize("suffix", FORMATS)
 def test_files_are_read_in_the_order_of_their_samples(tmp_path: Path, suffix: str) -> None:
     paths = written(tmp_path / f"a{suffix}", [batch_of([row(n)]) for n in range(3)], rotation=Rotation(max_bytes=1))
@@ -288,6 +316,33 @@ def test_file_of_another_recorder_is_read(tmp_path: Path, options: dict[str, Any
     assert (state["encoding"], state["schema"], state["qos"], state["kind"]) == (JSON, None, 5, 0)
     odd = next(each for each in found if each["key"] == "robot/odd")
     assert (odd["encoding"], odd["schema"]) == (Encoding.TEXT_PLAIN.id, b"utf-8")
+
+
+@pytest.mark.parametrize("stored", [False, True], ids=["no-size", "size"])
+@pytest.mark.parametrize(("size", "found"), [(100, "more"), (100_001, "100000")])
+def test_chunk_of_lz4_is_as_large_as_it_says(size: int, found: str, stored: bool) -> None:
+    data = lz4.frame.compress(bytes(100_000), store_size=stored)
+    chunk = partial(Chunk, compression="lz4", data=data, message_start_time=0, message_end_time=0)
+
+    assert mcapreader._decompressed(chunk(uncompressed_crc=0, uncompressed_size=100_000)) == bytes(100_000)
+    with pytest.raises(ValueError, match=f"a chunk should have {size} bytes, and has {found}"):
+        mcapreader._decompressed(chunk(uncompressed_crc=0, uncompressed_size=size))
+    with pytest.raises(ValueError, match="its frame has no end"):
+        mcapreader._decompressed(chunk(uncompressed_crc=0, uncompressed_size=100_000, data=data[:-4]))
+    with pytest.raises(CRCValidationError):
+        mcapreader._decompressed(chunk(uncompressed_crc=1, uncompressed_size=100_000))
+
+
+def test_chunk_of_too_many_records_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "foreign.mcap"
+    foreign(path)
+    records = 1 + 3 + 9  # the schema, the channels and the messages
+
+    monkeypatch.setattr(mcapreader, "MCAP_CHUNK_RECORDS", records)
+    assert len(table_of(McapCapture(path))) == 9
+    monkeypatch.setattr(mcapreader, "MCAP_CHUNK_RECORDS", records - 1)
+    with pytest.raises(CaptureDamaged, match=f"a chunk of more than {records - 1} records"):
+        list(McapCapture(path))
 
 
 def test_details_that_another_tool_has_lost_are_counted(tmp_path: Path) -> None:

@@ -51,6 +51,16 @@ def test_values_are_taken_by_key_and_field_at_the_time_of_the_sample() -> None:
     assert (values.values, values.passed_over, values.unreadable) == (4, 4, 1)
 
 
+@pytest.mark.parametrize("sign", [b"", b"-"])
+def test_whole_number_that_is_larger_than_any_float_is_passed_over(sign: bytes) -> None:
+    values = FieldValues(["x"])
+
+    values.add(batch_of([row(n, payload=b'{"x": %s1%s}' % (sign, b"0" * zeros)) for n, zeros in enumerate((300, 309))]))
+
+    assert [numbers.tolist() for _, numbers in values.lines().values()] == [[float(sign + b"1e300")]]
+    assert (values.values, values.passed_over, values.unreadable) == (1, 1, 0)
+
+
 def test_long_lines_are_thinned_and_keep_their_peaks() -> None:
     values = FieldValues(["speed"])
     for part in range(3):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from elea.model.errors import LimitReached, StoreError, StoreReadOnly, StoreTrimmed
+from elea.model.errors import LimitReached, StoreCorrupt, StoreError, StoreReadOnly, StoreTrimmed
 from elea.model.pattern import Pattern
 from elea.model.resource import Resource
 from elea.store import DEL, SCHEMA, Log, Range, Record, Retention, State, Stored, memory_log, open_log
@@ -541,3 +541,34 @@ def test_the_newest_values_come_whole_when_some_have_been_overtaken_on_the_way(t
         assert {one.record.key for one in found} == {f"a/{number}" for number in range(60)}
         assert any(one.position >= 60 for one in found)
         assert any(one.position < 60 for one in found)
+
+
+def test_the_newest_values_come_whole_however_often_retention_overtakes_who_reads_them(tmp_path: Path) -> None:
+    """The second time while what it had left is read, the third while what came instead is read."""
+    with open_log(tmp_path / "log", segment_bytes=300_000) as log:
+        for number in range(60):
+            log.append([sample(number, key=f"a/{number}", payload=bytes(100_000))])
+        reader = log.latest_matching("**")
+        found = [next(reader)]
+        for again, kept in enumerate((90, 60, 60), 1):
+            for number in range(60):
+                log.append([sample(number + 1_000 * again, key=f"a/{number}", payload=bytes(100_000))])
+            log.retain(Retention(samples=kept), now_ns=0)
+            before = found[-1].position
+            while found[-1].position < before + 25:
+                found.append(next(reader))
+        found += reader
+
+        assert {one.record.key for one in found} == {f"a/{number}" for number in range(60)}
+
+
+def test_samples_that_are_found_and_yet_not_fetched_are_damage(monkeypatch: pytest.MonkeyPatch) -> None:
+    with memory_log() as log:
+        log.append([sample(0)])
+
+        def fetch(positions: list[int]) -> Iterator[pa.RecordBatch]:
+            raise StoreCorrupt("some", positions[0], why="of a test")
+
+        monkeypatch.setattr(log._reader, "fetch", fetch)
+        with pytest.raises(StoreCorrupt, match="of a test"):
+            list(log.latest_arrow())

@@ -180,7 +180,7 @@ class RangeTable(Static):
             start = {log: Place(head.epoch, head.first) for log, head in heads.items()}
             if options.starting_timestamp is not None:
                 start = _later(start, logs, options.starting_timestamp)
-            end = {log: Place(one.epoch, done[log].next if log in done else one.next) for log, one in start.items()}
+            end = _ends(table.name, start, done, accept_loss=self._accept_loss)
             rows = self._frame(spark, source, start, end)
             column = self._column(rows, source)
             # The time of a row is that of its sample, if Spark says so: then the broker can leave out the others.
@@ -247,6 +247,27 @@ class RangeTable(Static):
 def _later(start: Offset, logs: Logs, time_ns: int) -> Offset:
     """Places from which on there are samples of a time, if they are behind others."""
     return {log: Place(one.epoch, max(one.next, logs.position_at(log, time_ns))) for log, one in start.items()}
+
+
+def _ends(table: str, start: Offset, done: Offset, *, accept_loss: bool) -> Offset:
+    """Up to where logs are read: as far as the query has come.
+
+    Of a log that it does not know, or that was made anew, it has read nothing: the next run begins there.
+
+    Raises:
+        ConfigError: rows of the range came out of a log that is not there any more, and nobody has accepted that.
+    """
+    gone = [log for log, place in done.items() if log not in start or start[log].epoch != place.epoch]
+    if gone and not accept_loss:
+        log = gone[0]
+        what = f"was made anew, with the epoch {start[log].epoch}" if log in start else "is offered by no broker"
+        problem = f"log {log} {what}: the table was computed from its epoch {done[log].epoch}, which cannot be read"
+        hint = "bring that log back, or accept with --accept-loss that the table loses the rows of the range from it"
+        raise ConfigError(f"range of table {table}", problem, hint)
+    return {
+        log: Place(one.epoch, done[log].next if log in done and log not in gone else one.next)
+        for log, one in start.items()
+    }
 
 
 def _offsets(file: Path) -> Offset | None:

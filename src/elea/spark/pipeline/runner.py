@@ -65,7 +65,7 @@ def run(
         progress: called for each new micro-batch of a query.
         backfill: compute all tables anew, from the beginning of the logs, and put the results in their place as new
             versions; publishes are left out. Ends by itself, and the next run goes on from there.
-        accept_loss: backfill although a log has lost its beginning.
+        accept_loss: backfill although a log has lost its beginning, or a range although a log was made anew.
         accept_change: go on although the definition of a table is not the one that its rows were computed with.
         stop: ends the run when set; so does control-C.
         tables: of a backfill: those to compute anew; all, if none is named.
