@@ -142,16 +142,19 @@ def test_a_client_finds_a_broker_and_finds_it_again(group: str, dialect: str) ->
 def test_two_peers_that_look_for_each_other_have_one_session(group: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("elea.protocol.early.scouting.SCOUT_SECONDS", 0.05)
     locator = f"udp/{group}?dialect=zenoh2018#iface=lo"
-    with listening(group, "peer") as one, elea.open(config("peer", connect__endpoints=[locator])) as other:
-        (connection,) = [each for each in other._runtime.links.connections if each.face is not None]
-        seeker = PeerSeeker(one._runtime.links.dialect("zenoh2018"), locator)  # type: ignore[arg-type]
-        answers = one._runtime.links.dialect("zenoh2018")._discovery  # type: ignore[attr-defined]
-        before = answers.answered
-        eventually(lambda: answers.answered > before + 10, "both have been told of each other again and again")
-        seeker.close()
+    with listening(group, "peer") as one, listening(group, "peer") as other:
+        homes = [each._runtime.links.dialect("zenoh2018") for each in (one, other)]
+        connection = other._runtime.links.connect(one._runtime.links.locators("zenoh2018")[0])
+        eventually(lambda: list(one.info.peers_zid()), "both have the session")
+        seekers = [PeerSeeker(home, locator) for home in homes]  # type: ignore[arg-type]
+        told = [home._discovery.answered for home in homes]  # type: ignore[attr-defined]
+        for home, before in zip(homes, told, strict=True):
+            eventually(lambda home=home, before=before: home._discovery.answered > before + 10, "told again and again")  # type: ignore[misc]
+        for seeker in seekers:
+            seeker.close()
 
         assert not connection.ended.is_set()
-        assert [each for each in other._runtime.links.connections if each.face is not None] == [connection]
+        assert len(one._runtime.links.connections) == len(other._runtime.links.connections) == 1
 
 
 @pytest.mark.requirement("Z18-SCO-05")
